@@ -23,11 +23,11 @@ const { values: flags } = parseArgs({
     rounds: { type: 'string', default: '6' },
     /** Of one slice. */
     seconds: { type: 'string', default: '4' },
-    /** Slices with a backup in a round, at most as many as it lasts, and as many without. */
+    /** Slices with a backup in a round, at most as many as the backup lasts, and as many without. */
     slices: { type: 'string', default: '3' },
-    /** Calls a second. */
+    /** Calls per second. */
     rate: { type: 'string', default: '120' },
-    /** Of the backups under load, in MB/s; 0: as fast as they can. */
+    /** Max rate of the backups under load, in MB/s; 0: as fast as possible. */
     'max-rate': { type: 'string', default: '4' },
   },
 })
@@ -100,7 +100,7 @@ try {
   )
   process.exitCode = ratio <= bars.ratio && alone.memoryMb <= bars.memoryMb ? 0 : 1
 
-  /** Resolves once it reads. */
+  /** Resolves once the backup reads. */
   async function backUp(paced: string[]) {
     const dataDir = dirname(socket)
     const file = join(dataDir, '..', 'backup.gz')

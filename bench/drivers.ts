@@ -113,7 +113,7 @@ async function call(port: number, cookie: string, method: string, params: object
   return answer.result
 }
 
-/** As `account_verify`, by tokens that are made for it. */
+/** The same as `account_verify`, with tokens that are made for it. */
 function withTokens(cookies: readonly string[]): NonNullable<Workload['drive']> {
   let tokens: string[] | undefined
   return async (port, seconds) => {

@@ -69,7 +69,7 @@ type State = {
   readonly requests: readonly Buffer[]
   readonly pauseMs: number
   readonly samples: number[] | undefined
-  /** Between two requests of a connection, in the mean. */
+  /** The mean between two requests of a connection. */
   readonly meanMs: number | undefined
 }
 
@@ -87,7 +87,7 @@ function client(port: number, first: number, state: State) {
     socket.write(state.requests[next] as Buffer)
     next = (next + 1) % state.requests.length
   }
-  /** At a random moment; at once, but counted from then, if it has passed. */
+  /** At a random moment; if that has passed, at once, but counted from that moment. */
   const sendWhenDue = (mean: number): void => {
     const due = sent - mean * Math.log(1 - Math.random())
     const waitMs = due - performance.now()

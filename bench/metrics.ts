@@ -27,7 +27,7 @@ try {
     const metrics: number[] = []
     const nothing: number[] = []
     for (let round = 0; round < rounds; round++) {
-      // There and back, so that what changes steadily meanwhile cancels out.
+      // Forward and backward, so that steady changes cancel out.
       const [a, b, c] = [await cpu(off), await cpu(on), await cpu(other)]
       const [d, e, f] = [await cpu(other), await cpu(on), await cpu(off)]
       metrics.push((2 * (b + e)) / (a + c + d + f))

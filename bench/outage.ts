@@ -51,7 +51,7 @@ try {
     await delay(ms)
     return seen.filter(({ at }) => at >= from)
   }
-  /** What the server itself took for those calls, in ms: from the request that was read to its answer. */
+  /** The server's own time for those calls, in ms: from reading the request to its answer. */
   const ownDuring = async (ms: number): Promise<{ answers: Answer[]; own: number[]; delayMs: number }> => {
     const from = statSync(logFile).size
     const answers = await during(ms)
@@ -79,7 +79,7 @@ try {
   const shut = await ownDuring(10_000)
   const refused = [...door.attempts]
   door.attempts.length = 0
-  // Late, as a server gives up connections without a request.
+  // Connected late, because servers close connections without a request.
   const crowd = await Promise.all(Array.from({ length: calls }, () => caller(port)))
   door.set('open')
   await until(({ status }) => status === 200)
@@ -220,7 +220,7 @@ async function openDoor(path: string) {
   }
 }
 
-/** The most that were under way at once, of each name. */
+/** The max number of simultaneous attempts of each name. */
 function most(attempts: Attempt[]): string {
   return [...new Set(attempts.map(({ who }) => who))]
     .sort()

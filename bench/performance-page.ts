@@ -35,7 +35,7 @@ export const release = ({ version, facts, turns }: Performance): Release => ({
   ),
 })
 
-/** What each of the compared work takes in all of them, and what it does in each. */
+/** What each of the compared tasks takes in all systems, and what it does in each. */
 const differences = `What the figures compare, and what they do not:
 
 | | Cellkeep | better-auth | Parse Server |
@@ -54,7 +54,7 @@ answer's text. A single cell spends 0.62 on starting a statement whose parts for
 same moment share one. An insert of a cell spends 0.10 to 0.14 on the check constraints of its table, which PostgreSQL parses for
 each statement.`
 
-/** So that nobody has to try it again. */
+/** Kept so that nobody has to try it again. */
 const left = `What prototypes gained too little to stay. Ratios of the database's processor time by turns, PostgreSQL 18, 2 cores, 400000
 cells with 274 bytes of data in the mean, 2026-11-26; what there is today is 1.
 

@@ -30,7 +30,7 @@ const { values: flags } = parseArgs({
 const [rounds, seconds, cells] = [Number(flags.rounds), Number(flags.seconds), Number(flags.cells)]
 const listSeconds = 20
 
-/** Each work by name, and the workload that does it here. */
+/** Each compared task by name, and the workload that does it here. */
 const compared: Record<string, string> = {
   'session check': 'account_verify',
   'sign in': 'login',

@@ -10,7 +10,7 @@ import type { Workload } from './workloads.ts'
 /** The share of each part in the processor time of the server's main thread. */
 export type Profile = { name: string; shares: Record<Part, number> }
 
-/** Where a sample of a profile is counted: under the first of these that its frame fits. */
+/** How a sample of a profile is counted: under the first of these that fits its frame. */
 const kinds = {
   'writing to sockets': ({ functionName, url }) =>
     url === '' && /^(writev|write(Buffer|Utf8String|Latin1String|AsciiString))$/.test(functionName),
@@ -27,7 +27,7 @@ const kinds = {
 export type Part = keyof typeof kinds
 export const profiledParts = Object.keys(kinds) as Part[]
 
-/** Starts a node beside the server whose profile can be taken, as the profiler costs something while it rests too. */
+/** Starts another node whose profile can be taken, because the profiler costs something even while it rests. */
 export async function profiler(started: Started, beside: Prepared['beside'], slice: TakeSlice) {
   const file = join(await temporary(started), 'profile.json')
   const script = fileURLToPath(new URL('profiler.ts', import.meta.url))

@@ -11,9 +11,9 @@ import { workloads } from './workloads.ts'
 import { generateWorld, idOf, indexOf, openSessions } from './world.ts'
 
 /**
- * `npm run bench:replicas`: what reads leave to the primary if a replica answers them. Two nodes take turns, one of which
- * has the replica; the ratio is that of the processor time of the primary in neighbouring slices. `pg_stat_statements`
- * tells what the primary was asked.
+ * `npm run bench:replicas`: how much work a replica that answers reads takes off the primary. Two nodes take turns, one
+ * of which has the replica; the ratio is that of the processor time of the primary in neighbouring slices.
+ * `pg_stat_statements` shows what the primary was asked.
  */
 const { values: flags } = parseArgs({
   options: {
@@ -101,7 +101,7 @@ try {
   let reads = 0
   for (const workload of workloads(world, '').filter(({ name }) => chosen.includes(name))) {
     const cost = async (target: Target) => (await slice(workload, target)).databaseCpu
-    /** With what the primary was asked meanwhile. */
+    /** Also shows what the primary was asked meanwhile. */
     const spared = async (): Promise<number> => {
       await client.query('select pg_stat_statements_reset()')
       const { databaseCpu, count } = await slice(workload, replicated)

@@ -45,7 +45,8 @@ try {
   // Before the calls below, which leave a heap with room for all sockets.
   const socket = await socketBytes(prepared)
   const { rows: mean } = await prepared.client.query('select avg(data_bytes)::float8 as data from cell')
-  // Otherwise the first change of a page after a checkpoint writes all of it, and a short run hardly anything else.
+  // Otherwise the first change of a page after a checkpoint writes the whole page, and a short run writes hardly
+  // anything else.
   await prepared.client.query('alter system set full_page_writes = off')
   await prepared.client.query('select pg_reload_conf()')
   const rates: Rate[] = []
@@ -109,7 +110,7 @@ async function sizesOf(client: pg.Client): Promise<TableSize[]> {
   return sizes
 }
 
-/** Calls that a core does, of server and database together, and the log that each writes. */
+/** Calls per second of one core, for server and database together, and the WAL that each writes. */
 async function rateOf({ server, client }: Prepared, workload: Workload): Promise<Rate> {
   const lsn = async (): Promise<number> =>
     (await client.query(`select pg_current_wal_insert_lsn() - '0/0' as at`)).rows[0].at

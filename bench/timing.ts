@@ -158,7 +158,7 @@ function send(
   })
 }
 
-/** The product with production settings but for what the series sets, and an account of each kind under each name. */
+/** The product with production settings except what the series sets, and an account of each kind under each name. */
 async function setUp({ kinds, env }: Series) {
   const dataDir = join(await temporary(started), 'data')
   const { port } = await product(started, dataDir, env)

@@ -12,7 +12,7 @@ const warmRuns = 10
 
 type Turns = {
   rounds: number
-  /** Once its rounds have taken longer than this, a call stops, after three at the earliest. */
+  /** A call stops once its rounds have taken longer than this, after three at the earliest. */
   limitMs?: number
   warm?: number
 }

@@ -39,7 +39,7 @@ export function workloads({ cookies, admin, visible, own }: World, password: str
   const each = (make: (cookie: string, index: number) => string): string[] => cookies.map(make)
   const data = { label: 'A note', text: 'Some words that a person might keep. '.repeat(8) }
   const some = visible.slice(0, 50)
-  // Apart, so that what is compared with others is read without the edges that a workload has set.
+  // Separate cells, so that what is compared with others is read without the edges that a workload has set.
   const read = own.filter((_, index) => index % 2 === 0)
   const written = own.filter((_, index) => index % 2 === 1)
   // Each cell twice, a round apart, so that every call changes something.

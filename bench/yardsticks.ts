@@ -9,7 +9,7 @@ import { cpuOf } from './cpu.ts'
 import { memoryOf, type Target } from './measure.ts'
 import { type Started, temporary } from './processes.ts'
 
-/** What the parts below the service can do by themselves, and what a deployment needs to know for its size. */
+/** What the parts below the service can do on their own, and the figures for the size of a deployment. */
 
 export type Yardstick = { name: string; rate: number; databaseCpu: number }
 

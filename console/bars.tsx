@@ -6,7 +6,7 @@ import { to } from './lib/router.ts'
 import { Button, ButtonLink, offline } from './ui/button.tsx'
 import { Note } from './ui/note.tsx'
 
-/** What concerns every page: no connection, one window too many, or a second factor to add. */
+/** Messages that concern every page: no connection, one window too many, or a second factor to add. */
 export function Bars() {
   const state = connection.value
   if (mustEnrol.value)

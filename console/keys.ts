@@ -9,19 +9,22 @@ import { nav } from './routes.ts'
 /** Whether the list of shortcuts is open. */
 export const isHelpOpen = signal(false)
 export const isPaletteOpen = signal(false)
-/** `off`: no key counts by itself, for those whom it would hinder, such as people who speak to their computer. */
+/** `off`: no single key works, for people whom that would hinder, such as those who dictate to their computer. */
 export const singleKeys = remembered('keys')
 
 type Shortcut = {
   id: string
-  /** As shown; a single one is also what `event.key` is. */
+  /** As shown; a single one equals `event.key`. */
   keys: readonly string[]
   label: string
-  /** False: there was nothing to do, and the browser may use the key. Absent: the widget with the focus does it. */
+  /**
+   * Returns false if there was nothing to do, so that the browser may use the key. Absent: the focused widget handles
+   * it.
+   */
   run?: () => unknown
 }
 
-/** Clicks what the page on screen offers under the key. */
+/** Clicks the element of the page that offers this key. */
 const clicks = (key: string) => (): boolean => {
   const found = document.querySelector<HTMLElement>(`main [aria-keyshortcuts="${key}"]`)
   found?.click()
@@ -67,7 +70,7 @@ export const shortcuts: readonly Shortcut[] = [
   { id: 'help', keys: ['?'], label: copy.help, run: () => (isHelpOpen.value = true) },
 ]
 
-/** In shadow roots too, where the target of the event is only their host. */
+/** Also in shadow roots, where the target of the event is only their host. */
 const isTyping = (event: KeyboardEvent): boolean => {
   const target = event.composedPath()[0]
   return (
@@ -76,7 +79,7 @@ const isTyping = (event: KeyboardEvent): boolean => {
   )
 }
 
-/** The form of the uppermost dialog, or what it asks; by its button, which may be off or busy. */
+/** Submits the form of the topmost dialog, or confirms it; by its button, which may be disabled or busy. */
 function submitDialog(): void {
   const dialog = [...document.querySelectorAll('dialog[open]')].at(-1)
   const form = dialog?.querySelector('form')

@@ -21,7 +21,7 @@ const steps: Record<string, Step> = {
 }
 const first = steps[location.pathname]
 
-/** Where a signed-in person goes on. */
+/** Where a signed-in person continues. */
 const goOn = (): void => location.assign(safeTarget(fragment.to ?? null, server.home))
 
 /** The pages for people beside the console; each is one card. */

@@ -13,7 +13,7 @@ import { Text } from './ui/text.tsx'
 type Entry = { kind: string; label: string; run(): void; disabled?: string | undefined }
 const shownMax = 8
 
-/** What the buttons and the menu at the head of the page do, as they are when the palette opens. */
+/** The actions of the buttons and the menu at the head of the page, as they are when the palette opens. */
 const actionsOf = (main: Element | null): Entry[] =>
   [...(main?.querySelectorAll<HTMLElement>('.page-title :is(.button, [role=menuitem])') ?? [])]
     .filter((one) => !one.hasAttribute('popovertarget'))
@@ -67,7 +67,7 @@ function useFound(text: string): Entry[] {
   return found
 }
 
-/** Goes anywhere and does what the page can, from the keyboard: Ctrl or Cmd K. */
+/** Goes to any page and runs the actions of this one, from the keyboard: Ctrl or Cmd K. */
 export function Palette() {
   const id = useId()
   const [typed, type] = useState('')
@@ -84,7 +84,7 @@ export function Palette() {
   const choose = (one: Entry | undefined): void => {
     if (!one || one.disabled) return
     close()
-    // Once the dialog is gone and has given the focus back.
+    // Once the dialog is gone and has returned the focus.
     setTimeout(one.run)
   }
   const step = (by: number): void => setAt((at + by + shown.length) % Math.max(1, shown.length))

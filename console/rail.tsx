@@ -95,7 +95,7 @@ const choices = (of: Signal<string>, labels: Readonly<Record<string, string>>): 
     onClick: () => void (of.value = value),
   }))
 
-/** Who acts, how it looks, and the way out. */
+/** The acting actor, the look, and signing out. */
 function AccountMenu() {
   const own = signedIn.value
   if (!own) return null

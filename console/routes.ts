@@ -8,7 +8,7 @@ type Module = { default: ComponentType<PageProps> }
 export type Route = {
   path: string
   load: () => Promise<Module>
-  /** `all`: signed in or not. `admin`: a global admin; others are told. By default anybody signed in. */
+  /** `all`: signed in or not. `admin`: global admins; others get an explanation. Default: anybody signed in. */
   who?: 'all' | 'admin'
 }
 
@@ -52,7 +52,7 @@ export const routes: readonly Route[] = [
 
 export type NavEntry = { path: string; label: string; icon: IconName; letter: string; admin?: true }
 
-/** The links of the rail; `letter` after `g` goes there. */
+/** The links of the rail; `g` and then `letter` goes there. */
 const links: readonly NavEntry[] = [
   { path: '/', label: shell.home, icon: 'house', letter: 'h' },
   { path: '/inbox', label: shell.inbox, icon: 'inbox', letter: 'i' },
@@ -67,5 +67,5 @@ const links: readonly NavEntry[] = [
   { path: '/status', label: shell.status, icon: 'activity', letter: 't', admin: true },
   { path: '/api', label: shell.explorer, icon: 'code-xml', letter: 'e' },
 ]
-/** What this server does not have is not in it. */
+/** Pages that this server does not have are left out. */
 export const nav = links.filter((link) => routes.some(({ path }) => path === link.path))

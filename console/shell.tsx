@@ -34,7 +34,7 @@ import { Secrets } from './ui/secret.tsx'
 import { Text } from './ui/text.tsx'
 import { Toasts } from './ui/toast.tsx'
 
-/** The frame: rail or bottom bar, the page, and what may lie over it. */
+/** The frame: rail or bottom bar, the page, and what may cover it. */
 export function Shell() {
   const found = useRoute()
   const isOpenToAll = found?.route.who === 'all'
@@ -77,7 +77,7 @@ export function Shell() {
   )
 }
 
-/** What lies over the page; apart from it, which is not drawn again when one opens. */
+/** What covers the page; a component of its own, so that the page is not drawn again when one opens. */
 const Over = () => (
   <>
     {isHelpOpen.value && <Shortcuts />}
@@ -106,7 +106,7 @@ function useRoute(): Found | undefined {
 
 function PageFor({ found, own }: { found: Found | undefined; own: Session }) {
   useRefresh(isAdmin.value && /^admin$|^\/cells\//.test(found?.route.who ?? found?.route.path ?? ''))
-  // Whoever sits there now is shown nothing of what was read; unsaved text waits in memory.
+  // Shows nothing of what was read, because somebody else may sit there now; unsaved text stays in memory.
   if (isEnded.value) return null
   if (!found)
     return (
@@ -148,7 +148,7 @@ function Forbidden({ own: { account, actor, actors } }: { own: Session }) {
 const noAnswer = { reason: 'not_connected', data: {}, status: 0 }
 const loadedPages = new Map<Route['load'], ComponentType<PageProps>>()
 
-/** Loads a page's code; a chunk that is gone means that the server has another version now, if there is a connection. */
+/** Loads a page's code. A missing chunk means that the server now has another version, if there is a connection. */
 function Loading({ route: { load }, params }: Found) {
   const [, draw] = useState(0)
   const [failed, fail] = useState<{ load: Route['load']; isOffline: boolean } | null>(null)
@@ -177,7 +177,7 @@ function Loading({ route: { load }, params }: Found) {
   return <Skeleton lines={4} />
 }
 
-/** In place of the page: what was typed stays until another account signs in. */
+/** Replaces the page: typed text stays until another account signs in. */
 function Ended() {
   return (
     <Dialog

@@ -12,7 +12,7 @@ import { Dialog } from './ui/dialog.tsx'
 import { Fault } from './ui/fault.tsx'
 import { PasswordField } from './ui/field.tsx'
 
-/** Over whatever page made the call; the call is repeated afterwards. */
+/** Covers the page that made the call; the call is repeated afterwards. */
 export function StepUpDialog({ methods, settle }: { methods: readonly string[]; settle(is: boolean): void }) {
   const [password, setPassword] = useState('')
   const { faults, check } = useChecked({ password: password ? null : entry.password_missing })

@@ -4,7 +4,7 @@ import { defineConfig, type Plugin } from 'vite'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 
-/** The two parts have files of their own, so that either can be off: `--mode console`, `--mode pages`. */
+/** Each of the two parts has its own files, so that either can be off: `--mode console`, `--mode pages`. */
 export default defineConfig(({ mode, command }) => {
   const isPages = mode === 'pages'
   return {
@@ -31,7 +31,7 @@ export default defineConfig(({ mode, command }) => {
 
 const serverUrl = `http://127.0.0.1:${process.env.CELLKEEP_PORT ?? 4040}`
 
-/** A small script of its own that blocks: a chosen theme must be there before the first paint. */
+/** A small blocking script of its own: a chosen theme must be set before the first paint. */
 function theme(isDev: boolean): Plugin {
   const source = readFileSync(`${here}theme.js`, 'utf8')
   return {

@@ -33,7 +33,7 @@ const inlineImport = /import\("([^"]+)"\)\.([\w$]+)/g
 const pathFrom = (file: string, specifier: string): string =>
   join(dirname(file), specifier.replace(/\.[jt]s$/, '.d.ts'))
 
-/** The compiler begins each statement at the start of a line, and nothing else but closing brackets. */
+/** The compiler begins each statement, and nothing else but closing brackets, at the start of a line. */
 function parse(file: string): Module {
   const text = readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\//g, '')
   const module: Module = { declared: new Map(), linked: new Map(), exported: new Set(), stars: [] }
@@ -81,7 +81,7 @@ function reach({ file, name }: Target): void {
   for (const statement of statements) {
     for (const [, specifier = '', imported = ''] of statement.matchAll(inlineImport))
       if (specifier.startsWith('.')) reach({ file: pathFrom(file, specifier), name: imported })
-    // Names of members are followed by a colon or bracket, and what is quoted is no name.
+    // Names of members are followed by a colon or bracket, and quoted text is no name.
     const bare = statement.replace(inlineImport, '').replace(/'[^'\n]*'|"[^"\n]*"/g, '')
     for (const [used] of bare.matchAll(/(?<![\w$.])[A-Za-z_$][\w$]*(?![\w$]|\??:|\()/g))
       if (declared.has(used) || linked.has(used)) reach({ file, name: used })

@@ -38,7 +38,7 @@ async function build(): Promise<void> {
   writeFileSync(list, JSON.stringify(built, null, 1))
 }
 
-/** The document, in which nothing may be inline: the policy of the server would stop it. */
+/** The document. Nothing in it may be inline, because the policy of the server would block it. */
 function documentOf(part: 'console' | 'pages'): string {
   const url = new URL(`${part}/${part === 'console' ? 'index' : 'pages'}.html`, target)
   const text = readFileSync(url, 'utf8')

@@ -11,8 +11,9 @@ import { environment, type Place } from './example-runs.ts'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 /**
- * One code block of a page; `// name.ts` on its first line is the name by which the others import it. A comment `<!-- setup … -->` right above it holds lines that the reader takes for granted,
- * `<!-- shown only: why -->` one that cannot run by itself.
+ * One code block of a page; `// name.ts` on its first line is the name by which the others import it. A comment `<!--
+ * setup … -->` right above it holds lines that the reader takes for granted, `<!-- shown only: why -->` one that cannot
+ * run on its own.
  */
 type Block = { page: string; line: number; language: string; text: string; name: string }
 

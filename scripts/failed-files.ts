@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { relative } from 'node:path'
 
 /**
- * The test files that failed, by the JSON report of Vitest that is named: one a line. Exits with 1 if running them again
- * could not prove anything: more than three failed, or none although the run did.
+ * The test files that failed according to the given JSON report of Vitest, one per line. Exits with 1 if running them
+ * again could not prove anything: more than three failed, or none although the run did.
  */
 const report = JSON.parse(await readFile(process.argv[2] ?? '', 'utf8')) as {
   testResults: { name: string; status: 'passed' | 'failed' }[]

@@ -1,7 +1,7 @@
 /**
  * `npm run faults [name …] [-- --write]`: makes each fault for real, to a server on its embedded PostgreSQL under reads
- * and writes, and says what callers see and for how long; ends with an error where an acknowledged write is lost.
- * `--write` puts the figures of the run into docs/reliability.md.
+ * and writes, and reports what callers see and for how long; fails if an acknowledged write is lost. `--write` puts the
+ * figures of the run into docs/reliability.md.
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'

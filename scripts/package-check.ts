@@ -128,7 +128,7 @@ async function useServer(place: Place): Promise<void> {
   })
 }
 
-/** The answer to a call that offers an upgrade, as those of Java's client do; its body comes behind its head. */
+/** The answer to a call that offers an upgrade, as calls of Java's client do; its body follows its head. */
 async function offerUpgrade(url: string): Promise<string> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)

@@ -29,7 +29,7 @@ export async function pack(directory: string): Promise<string> {
   return join(directory, packed.filename)
 }
 
-/** The lines of the built declarations that say `any`, comments and texts aside. */
+/** The lines of the built declarations that contain `any`, not counting comments and texts. */
 async function untyped(): Promise<string[]> {
   const files = globSync('dist/**/*.d.ts', { cwd: root })
   const found = files.map(async (file) => {

@@ -1,6 +1,6 @@
 /**
- * `npm run test:packaging [name …]`: runs the files of packaging/ with the programs they are for. Installs those that
- * are missing where it may, and says of the others that their checks were not run, and why.
+ * `npm run test:packaging [name …]`: runs the files of packaging/ with the programs they are for. Installs missing
+ * programs if it may, and reports which checks were not run, and why.
  */
 import { parseArgs } from 'node:util'
 import { NotRun } from './packaging/check.ts'

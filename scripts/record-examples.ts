@@ -61,7 +61,7 @@ export async function recordExamples(): Promise<string> {
   }
 }
 
-/** One example a line. */
+/** One example per line. */
 function written({ methods, routes }: Examples): string {
   const lines = (all: object): string =>
     Object.entries(all)
@@ -134,7 +134,7 @@ class Recorder {
   }
 }
 
-/** What callers get from elsewhere. */
+/** What callers get from outside the API. */
 type Outside = {
   bootstrapToken: string
   daemonToken: string
@@ -378,7 +378,7 @@ const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 /** What differs between runs of the same story. */
 const measured: Readonly<Record<string, number>> = { requests: 4711, open: 3, idle: 2, waiting: 0 }
 
-/** Grants of the same moment come in the order of their random ids. */
+/** Grants of the same moment are ordered by their random ids. */
 const byRole = (a: { role: string }, b: { role: string }): number => (a.role < b.role ? -1 : 1)
 
 /** Replaces what differs from run to run; equal values stay equal, and forms stay valid. */

@@ -9,7 +9,7 @@ import type { Log } from './log/log.ts'
 
 /** What a service runs on: a database, keys, and the disk of an embedded database. */
 export type Backing = {
-  /** With the data dir in use, which may differ from the configured one. */
+  /** Has the data dir in use, which may differ from the configured one. */
   parsed: ParsedConfig
   connection: Connection
   cookieKeys: readonly string[]
@@ -37,7 +37,7 @@ export async function openBacking(parsed: ParsedConfig, options: BackingOptions)
     const { secret_keys: secretKeys } = parsed.config
     return { parsed, connection, cookieKeys, secretKeys, close: async () => {} }
   }
-  // Before a database is made for declarations that nothing can start with.
+  // Checked before a database is made: with contradictory declarations nothing could start.
   declared(parsed)
   const embedded = await startEmbedded({
     dataDir: data_dir,

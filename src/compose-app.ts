@@ -52,13 +52,13 @@ export type Deps = {
   checkOutputs?: boolean
   /** The disk of the embedded database. */
   disk?: Disk
-  /** False: this process is no node of its database unless it calls `join`. */
+  /** False: this process is no node of its database until it calls `join`. */
   heartbeat?: boolean
-  /** Aborted: a migration, or the wait for that of another process, ends, and with it the start. */
+  /** Aborting it ends a migration, or the wait for one of another process, and with it the start. */
   stop?: AbortSignal
 }
 
-/** The roles, events and methods of a configuration. Throws StartError where its declarations contradict each other. */
+/** The roles, events and methods of a configuration. Throws StartError if its declarations contradict each other. */
 export function declared({ config, declarations }: ParsedConfig) {
   const registry = declaredIn(config.config, () => createRegistry(declarations))
   const unknown = config.require_second_factor.find((role) => !registry.role(role))

@@ -12,7 +12,7 @@ export type ServiceOptions = ConfigOptions & {
   log?: Log | undefined
   /** Called with the text of every SQL statement, for tracing and for tests that count statements. */
   onStatement?: ((text: string) => void) | undefined
-  /** The daemon token that acts as the keeper, beside `daemon_token_file`; the test kit makes one. */
+  /** A daemon token that acts as the keeper, besides that of `daemon_token_file`; the test kit makes one. */
   daemon_token_state?: DaemonTokenState | undefined
   /**
    * True: checks every result against its declared output; a mismatch is answered with `internal_error`. This is
@@ -20,8 +20,8 @@ export type ServiceOptions = ConfigOptions & {
    */
   check_outputs?: boolean | undefined
   /**
-   * False: this process is not listed among the nodes of its database, as for a script or a function that lives
-   * for one request. Default: it is, once it has run for 5 seconds.
+   * False: this process is not listed among the nodes of its database, as suits a script or a function that lives for
+   * one request. By default it is listed once it has run for 5 seconds.
    */
   heartbeat?: boolean | undefined
   /** Your registry of `prom-client`, such as `register`: it gets the metrics of this service until it is closed. */
@@ -91,7 +91,7 @@ export async function createService<A extends Record<string, unknown> = Record<n
   return { ...service, close: closeAll, [Symbol.asyncDispose]: closeAll } as Service<Actions & A>
 }
 
-/** Before a database is made: what an old Node lacks would show as a TypeError somewhere. */
+/** Checked before a database is made: on an old Node, what is missing would show as a TypeError somewhere. */
 function requireNode(): void {
   const { node } = process.versions
   const [major = 0, minor = 0] = node.split('.').map(Number)

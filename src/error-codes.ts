@@ -27,7 +27,7 @@ export const codeStatus = (code: number): number => codes[code]?.status ?? 500
 export const isErrorCode = (code: number): boolean =>
   Object.hasOwn(codes, code) || (Number.isInteger(code) && code >= -32099 && code <= -32000)
 
-/** The code that has this status, so that clients which look at codes only understand it; else a consumer's. */
+/** The code with this status, for clients that only look at codes; else a consumer's code. */
 export function codeOf(status: number): number {
   if (status === codeStatus(-32602)) return -32602
   const own = Object.entries(codes).find(([code, entry]) => Number(code) > -32100 && entry.status === status)

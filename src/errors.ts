@@ -24,7 +24,7 @@ export class ServiceError extends Error {
   readonly code: number
   readonly status: number
   readonly data: ErrorData
-  /** What people read instead of the fixed text of the code; only reasons of a consumer have it. */
+  /** Shown to people instead of the fixed text of the code; only reasons of a consumer have it. */
   declare text?: string
   /** The `Set-Cookie` value of a refusal on a REST route. */
   declare cookie?: string
@@ -43,7 +43,7 @@ export class ServiceError extends Error {
     this.data = data
   }
 
-  /** The same as `data.reason`, where the errors of the client have it. */
+  /** The same as `data.reason`; errors of the client have it under this name too. */
   get reason(): string {
     return this.data.reason
   }
@@ -55,7 +55,7 @@ export function refusal(reason: BuiltinReason, extra?: Record<string, unknown>):
   return new ServiceError(code, { reason, ...wait, ...extra }, status)
 }
 
-/** An error of its own for each request that one failure concerns: what is added to it must not reach the others. */
+/** A copy for each request that one failure concerns: what is added to one must not reach the others. */
 export const copyOf = (error: unknown): unknown =>
   error instanceof ServiceError
     ? Object.assign(new ServiceError(error.code, { ...error.data }, error.status), { cause: error.cause })
@@ -88,7 +88,7 @@ export const requestRules = {
 export const invalidRequest = (detail: keyof typeof requestRules): ServiceError =>
   refusal('invalid_request', { detail })
 
-/** Says of a mutation that found the service unavailable that it wrote nothing, unless that is not known. */
+/** Marks a mutation that found the service unavailable as having written nothing, unless that is unknown. */
 export function tellOutcome(error: unknown): unknown {
   if (hasReason(error, 'service_unavailable')) error.data.outcome ??= 'none'
   return error

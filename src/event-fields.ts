@@ -48,10 +48,10 @@ export const guarded = z.union([
   reasonOf('cannot_delete_keeper', 'cannot_delete_last_admin').extend(via),
   noAccount,
 ])
-/** An admin may not change how this account signs in, or there is none. */
+/** An admin may not change how this account signs in, no message reaches it, or it does not exist. */
 export const guardedTarget = z.union([reasonOf('privileged_target', 'no_recipient').extend(via), noAccount])
 export const ticket = { ticket_id: Uuid, purpose: z.enum(ticketPurposes) }
-/** `factor_id`: of a link or TOTP its id, of a passkey a digest of it. */
+/** `factor_id`: the id of a link or TOTP, or a digest of the id of a passkey. */
 export const factor = {
   factor: z.enum(['totp', 'recovery_codes', 'passkey', 'link']),
   factor_id: id.optional(),

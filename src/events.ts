@@ -135,7 +135,7 @@ export const events = {
     failure: noAccount,
   },
   account_purge: {
-    // The only names in the log: after the purge, nothing else tells whose ids these were.
+    // The only names in the log: after the purge, nothing else shows whose ids these were.
     success: z.strictObject({
       username: z.string(),
       email: z.string().nullable(),

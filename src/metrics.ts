@@ -10,7 +10,7 @@ import { version } from './wire/version.ts'
 
 const delayWindowMs = 10_000
 const resolutionMs = 10
-/** What only the database knows is looked up in the background, at most this often; a scrape never waits for it. */
+/** What only the database knows is read in the background, at most this often; a scrape never waits for it. */
 const lookMs = 5_000
 const backlogMax = 10_000
 
@@ -91,7 +91,7 @@ function poolOf(target: 'primary' | 'replica', loads: ReturnType<App['db']['load
 
 function watchDelay(): { samples(): Sample[]; end(): void } {
   const histogram = monitorEventLoopDelay({ resolution: resolutionMs })
-  // It measures from one of its timers to the next.
+  // The histogram measures from one of its timers to the next, so the timer's interval is subtracted.
   const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - resolutionMs / 1000)
   const read = (): Sample[] => [
     ...[0.5, 0.9, 0.99].map((part): Sample => [seconds(histogram.percentile(part * 100)), String(part)]),
@@ -125,7 +125,7 @@ function pendingOf(steps: readonly Step[], done: readonly string[]): Sample[] {
   return kinds.map((kind) => [pending.filter((step) => step.kind === kind).length, kind])
 }
 
-/** The newest answers, which the next scrape sees; asking also looks again. */
+/** Returns the newest answers, and asks the database again for the next scrape. */
 function watchDatabase({ db }: App, readiness: Readiness) {
   let known: Known | undefined
   let isLooking = false
@@ -150,7 +150,10 @@ type Latest = { state: ReadyState | undefined; known: Known | undefined }
 
 type Known = { rows: number; age: number; standbys: number | null; ahead: number | null; done: string[] }
 
-/** Names of partitions hold their first numbers, which is read faster than their bounds. The log may be one table still. */
+/**
+ * Names of partitions hold their first numbers, which are faster to read than their bounds. The log may still be one
+ * table.
+ */
 const asked = sql`
   select backlog.*, standby.*, part.*, array(select name from schema_migration where state = 'done') as done
   from (

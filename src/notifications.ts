@@ -30,7 +30,7 @@ export const notifications = {
 } as const satisfies Record<string, z.ZodType>
 
 const offers = ['role_grant_offer_list', 'role_grant_offer_history']
-/** The methods that show the same as a notification does. Nothing is known of those of a consumer. */
+/** The methods that show the same as a notification does. A consumer's notifications are not listed. */
 const shownBy: Readonly<Record<string, readonly string[]>> = {
   role_grant_offer_received: offers,
   role_grant_offer_retracted: offers,
@@ -40,8 +40,8 @@ const shownBy: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * A token that names methods hears only what one of them shows as well. `GET /status` shows the role grants of an
- * account to each of its tokens, so each hears that one was revoked.
+ * A token that names methods receives only what one of them shows as well. `GET /status` shows the role grants of an
+ * account to each of its tokens, so each receives that one was revoked.
  */
 export const isHeardBy = (scope: TokenScope, notification: string): boolean =>
   scope.kind !== 'methods' ||
@@ -60,7 +60,7 @@ export type Notification<K extends NotificationMethod = NotificationMethod> = {
   method: K
   params: NotificationParams<K>
 }
-/** An account by its id, or an actor, for the account that it is of. */
+/** An account by its id, or an actor, for the account that it belongs to. */
 export type Recipient = string | { readonly actor_id: string }
 export type Notify = <K extends NotificationMethod>(
   to: Recipient,

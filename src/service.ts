@@ -36,15 +36,16 @@ import { resultValue } from './wire/json-text.ts'
 import { version } from './wire/version.ts'
 
 /**
- * Who calls a method in process: the headers of a request, as Node or the Fetch standard has them, or only its cookie,
- * and the client's address. With an `idempotency_key` a mutation is carried out once, however often it is called.
+ * The caller of a method in process: the headers of a request, as Node or the Fetch standard has them, or only its
+ * cookie, and the client's address. With an `idempotency_key` a mutation is carried out once, however often it is
+ * called.
  */
 export type CallOptions = {
   headers?: Headers | Readonly<Record<string, string | readonly string[] | undefined>>
   ip?: string
   idempotency_key?: string
 }
-/** Typed by the method; a name that the compiler does not know may have any params. */
+/** Typed by the method; a name that the compiler does not know takes any params. */
 type CallArguments<A, M> = M extends keyof A
   ? A[M] extends Method
     ? Record<never, never> extends InputOf<A[M]>
@@ -52,7 +53,7 @@ type CallArguments<A, M> = M extends keyof A
       : [params: InputOf<A[M]>, caller?: CallOptions]
     : never
   : [params?: unknown, caller?: CallOptions]
-/** A name that is written out has to be that of a method; any other text may be one. */
+/** A literal name must be that of a method; any other text may be one. */
 type CallName<A, M> = M extends keyof A ? M : string extends M ? M : keyof A & string
 type CallResult<A, M> = M extends keyof A ? (A[M] extends Method ? OutputOf<A[M]> : never) : unknown
 
@@ -85,7 +86,7 @@ export type Service<A = Actions> = {
   transaction<T>(options: TransactionOptions, work: (tools: Work) => Promise<T>): Promise<T>
   /** Applies all pending migrations, as `cellkeep migrate` does; resolves to their names. */
   migrate(): Promise<string[]>
-  /** Names this process among the nodes of the database now; otherwise it does so after 5 seconds. */
+  /** Lists this process among the nodes of the database now; otherwise it is listed after 5 seconds. */
   join(): Promise<void>
   /** `leaving`: readiness answers `shutting_down`. `draining`: every request does. */
   leave(phase: 'leaving' | 'draining'): void
@@ -124,7 +125,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
       meter && deps.metrics && exportMetrics(app, { meter, registry: deps.metrics, readiness })
     return { transport, streams, handle, endMetrics }
   }
-  // An application may go on after a start that failed, and try again.
+  // An application may continue after a failed start, and try again.
   const { transport, streams, handle, endMetrics } = await open().catch(async (error) => {
     readiness.end()
     await closeApp()
@@ -208,7 +209,7 @@ const callOf =
     )
   }
 
-/** Names of headers are compared without their case: `Authorization` must not become an anonymous call. */
+/** Names of headers are compared without case, so that a call with `Authorization` does not become anonymous. */
 function headerOf(headers: CallOptions['headers'] = {}): (name: string) => string | undefined {
   const entries = headers instanceof Headers ? [...headers] : Object.entries(headers)
   const found = new Map(entries.map(([name, value]) => [name.toLowerCase(), value]))

@@ -3,7 +3,7 @@ import { shortId } from '../ui/id.tsx'
 import { Text } from '../ui/text.tsx'
 import { labelOf } from './names.ts'
 
-/** The name of an actor, or that it is gone. */
+/** The name of an actor, or a note that it was removed. */
 export function ActorName({ id }: { id: string | null }) {
   if (id === null) return <span class="soft">{words.removed_actor}</span>
   const label = labelOf(id).value

@@ -4,8 +4,8 @@ import { client } from './client.ts'
 import { isAdmin, type Session, signedIn } from './session.ts'
 
 /**
- * Finds an actor by the beginning of its name, or takes an id. An admin searches everybody, others the places of their
- * own roles.
+ * Finds an actor by the beginning of its name, or takes an id. Admins search all actors, others those at the scopes of
+ * their own roles.
  */
 export const ActorPicker = (props: { label: string; value: string; onChange(id: string): void }) => (
   <Picker {...props} find={find} placeholder={words.find_person} />

@@ -4,22 +4,22 @@ import { client } from './client.ts'
 import { server } from './server.ts'
 import { acting, loadSession, sessionEnded, signedIn } from './session.ts'
 
-/** Somebody who hears the audit log as it is written. */
+/** A listener that receives the audit log as it is written. */
 export type Hearer = {
   item(item: AuditStreamItem): void
   lost?(about: { after: number | null; wait_ms: number }): void
-  /** For good: nothing comes until somebody begins to listen again. */
+  /** The stream ended for good: nothing comes until somebody listens again. */
   ended?(reason: string): void
 }
 
 const hearers = new Set<Hearer>()
 let stop: AbortController | undefined
-/** Whether it is open right now: not while a lost one waits for its next attempt. */
+/** Whether the stream is open right now; false while a lost one waits for its next attempt. */
 export const isHearing = signal(false)
-/** From one page of admins to the next the stream stays open. */
+/** The stream stays open from one admin page to the next. */
 const lingerMs = 2_000
 
-/** The one stream of this tab: open while anybody listens. Returns what ends the listening. */
+/** The one stream of this tab: open while anybody listens. Returns a function that stops listening. */
 export function hearAudit(own: Hearer): () => void {
   hearers.add(own)
   if (!stop) void follow()
@@ -35,7 +35,7 @@ function close(): void {
   isHearing.value = false
 }
 
-// Whoever signs in next, or acts as another, has a stream of their own.
+// Another account, or another acting actor, gets a stream of its own.
 const follower = computed(() => `${signedIn.value?.account.id} ${acting.value}`)
 effect(() => {
   follower.value

@@ -4,7 +4,7 @@ import { shortId } from '../ui/id.tsx'
 import { Text } from '../ui/text.tsx'
 import { cellLabelOf } from './names.ts'
 
-/** The label of a cell; its id where the reader may not see it, and until the label is known. */
+/** The label of a cell; its id if the reader may not see it, or while the label is loading. */
 export function CellName({ id }: { id: string }) {
   const label = cellLabelOf(id).value
   return label ? <Text>{label}</Text> : audit.a_cell_of(shortId(id))

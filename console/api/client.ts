@@ -15,7 +15,7 @@ export type Output<M extends Name> = OutputOf<Actions[M]>
 export type Refusal = CellkeepError
 
 type Actorless = { [M in Name]: Actions[M]['auth']['actor'] extends 'none' ? M : never }[Name]
-/** Methods of the whole account, which refuse to be told as whom; the type keeps the list complete. */
+/** Methods of the whole account, which take no `acting`; the type keeps the list complete. */
 const actorless: Readonly<Record<Actorless, true>> = {
   account_email_change: true,
   account_email_verify_send: true,
@@ -43,7 +43,7 @@ const actorless: Readonly<Record<Actorless, true>> = {
   'rpc.discover': true,
 }
 
-/** Calls a method by its name, as the actor named, if any. */
+/** Calls a method by its name, as the given actor, if any. */
 export const call = <M extends Name>(
   method: M,
   input: Input<M>,

@@ -13,7 +13,7 @@ import type { Output } from './client.ts'
 import './event-rows.css'
 
 type Listed = Output<'audit_log_list'>['events'][number]
-/** As the list and the stream have it. */
+/** The keys that both the list and the stream have. */
 export type Event = Pick<
   Listed,
   | 'id'
@@ -30,7 +30,7 @@ export type Event = Pick<
 > &
   Partial<Listed>
 
-/** Rows of the audit log, a sentence each; the row opens the record. */
+/** Rows of the audit log, one sentence each; a row opens its record. */
 export const EventRows = ({
   rows,
   hasMore = false,

@@ -9,13 +9,13 @@ import { refreshedBy } from './refresh.ts'
 import { server } from './server.ts'
 import { acting, loadSession, mustEnrol, sameAccount, sessionEnded, signedIn } from './session.ts'
 
-/** `lost`: it reconnects by itself. Null: this server has no WebSocket, or nobody is signed in. */
+/** `lost`: it reconnects automatically. Null: this server has no WebSocket, or nobody is signed in. */
 export const connection = signal<'open' | 'lost' | Ending | null>(null)
 
 let live: LiveClient | undefined
-/** Behind a proxy that lets no socket through, calls work all the same. */
+/** Behind a proxy that lets no socket through, calls still work. */
 let wasOpen = false
-/** A hidden tab lets its socket go after a while. */
+/** A hidden tab closes its socket after a while. */
 const hiddenMs = 300_000
 let hidden: ReturnType<typeof setTimeout> | undefined
 
@@ -58,7 +58,7 @@ function open(actor: string | null): void {
     if (again) void queries.invalidateQueries()
   })
   own.on('lost', ({ code }) => {
-    // Another session or token of the account has ended.
+    // Another session or token of the account ended.
     if (code === 4006) spoil('account_session_list', 'account_token_list')
     else {
       connection.value = 'lost'

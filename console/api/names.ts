@@ -4,19 +4,19 @@ import { client, type Output } from './client.ts'
 
 export type Label = Output<'actor_lookup'>['actors'][number]
 
-/** Undefined: asked for; null: removed, never there, or not the reader's to see. */
+/** Undefined: still loading; null: removed, never existed, or not visible to the reader. */
 type Known<T> = Signal<T | null | undefined>
 
 const most = 50
 
-/** Names by id, each asked for with those of its neighbours on screen. */
+/** Names by id; those on screen are loaded together. */
 class Names<T> {
   readonly #load: (ids: string[]) => Promise<ReadonlyMap<string, T> | undefined>
   readonly #known = new Map<string, Known<T>>()
   readonly #shown = new Set<string>()
   #wanted = new Set<string>()
 
-  /** `load` gives undefined if it failed. */
+  /** `load` resolves to undefined if it failed. */
   constructor(load: (ids: string[]) => Promise<ReadonlyMap<string, T> | undefined>) {
     this.#load = load
   }
@@ -34,7 +34,7 @@ class Names<T> {
     return name
   }
 
-  /** Asks anew for those on screen, and for others when they are drawn again. */
+  /** Loads those on screen again, and the others when they are next drawn. */
   renew(): void {
     for (const id of this.#known.keys())
       if (this.#shown.has(id)) this.#want(id)
@@ -60,7 +60,7 @@ class Names<T> {
       for (const id of ids) {
         const name = this.#known.get(id)
         if (found && name) name.value = found.get(id) ?? null
-        // A failure is asked again when the page is next drawn from nothing.
+        // A failed name is loaded again when the page is next drawn from scratch.
         else if (name?.peek() === undefined) this.#known.delete(id)
       }
     }
@@ -71,7 +71,7 @@ const actors = new Names<Label>(async (ids) => {
   const tried = await client.try.actor_lookup({ ids })
   return tried.ok ? new Map(tried.result.actors.map((one) => [one.id, one])) : undefined
 })
-/** Without the data of the cells. */
+/** Loads cells without their data. */
 const cells = new Names<string>(async (ids) => {
   const tried = await client.try.cell_list({ ids })
   return tried.ok ? new Map(tried.result.cells.map((one) => [one.id, cellLabel(one)])) : undefined
@@ -80,7 +80,7 @@ const cells = new Names<string>(async (ids) => {
 export const labelOf = (id: string): Known<Label> => actors.of(id)
 export const cellLabelOf = (id: string): Known<string> => cells.of(id)
 
-/** What these methods have answered is no longer true; names are no queries. */
+/** The answers of these methods are outdated. Names are not queries, so they are renewed here. */
 export function renewNames(methods: readonly string[]): void {
   if (methods.includes('actor_lookup')) actors.renew()
   if (methods.includes('cell_list')) cells.renew()

@@ -3,7 +3,7 @@ import { Badge } from '../ui/note.tsx'
 import { Text } from '../ui/text.tsx'
 import type { Output } from './client.ts'
 
-/** What became of an offer, with the reason of who declined it. */
+/** What became of an offer, with the reason given by the person who declined it. */
 export function OfferState({ offer }: { offer: Output<'role_grant_offer_history'>['offers'][number] }) {
   const { kind, label } = stateOf(offer)
   return (

@@ -16,7 +16,7 @@ import { forgetNames, renewNames } from './names.ts'
 import { afterOutage, isOutage } from './outage.ts'
 import { acting, mustEnrol, reader, sessionEnded } from './session.ts'
 
-/** Worth another try: nothing was answered, or the server says that it may work later. */
+/** Worth another try: no answer, or the server says that it may work later. */
 const isPassing = (error: unknown): boolean =>
   isOutage(error) || ['busy', 'timeout'].includes((error as Refusal).reason)
 const ended = ['authentication_required', 'account_vanished']
@@ -48,10 +48,10 @@ export const queries = new QueryClient({
 const readFailed = (): void =>
   void queries.refetchQueries({ type: 'active', predicate: ({ state }) => isOutage(state.error) })
 
-/** Whoever comes back to the page sees what is true now, where it was read a while ago. */
+/** Reads stale data again when the page gets the focus. */
 addEventListener('focus', () => void queries.refetchQueries({ type: 'active', stale: true }))
 
-/** Nothing that one account has read is left for the next, nor behind a session that has ended. */
+/** Nothing that one account has read remains for the next one, or after its session has ended. */
 let before: string | undefined
 effect(() => {
   const now = reader.value
@@ -59,20 +59,20 @@ effect(() => {
     queries.clear()
     forgetNames()
     forgetSecrets()
-    // What is said to somebody who signs in is for them.
+    // Toasts are for the account that was signed in when they appeared.
     if (before) forgetToasts()
   }
   before = now
   mustEnrol.value = false
 })
 
-/** What was refused for want of a second factor is asked for again. */
+/** Repeats what was refused for lack of a second factor. */
 export function factorAdded(): void {
   mustEnrol.value = false
   void queries.invalidateQueries()
 }
 
-/** What a list or a record is drawn from: the data, even if old, and what went wrong lately. */
+/** The state that a list or a record is drawn from: the data, even if old, and the latest error. */
 export type Loaded<T> = {
   data: T | undefined
   error: Refusal | null
@@ -81,10 +81,10 @@ export type Loaded<T> = {
   retry(): void
 }
 
-/** `fresh`: asked each time it is shown, such as what a deletion would end. */
+/** `fresh`: read each time it is shown, such as what a deletion would end. */
 type Options = { enabled?: boolean; poll?: number; fresh?: boolean }
 
-/** Reads by a method, and again when something spoils it. The page is drawn anew when the answer changes. */
+/** Reads by a method, and again when the answer is outdated. The component is drawn again when the answer changes. */
 export const useCall = <M extends Name>(
   method: M,
   input: Input<M>,
@@ -92,7 +92,7 @@ export const useCall = <M extends Name>(
 ): Loaded<Output<M>> =>
   useRead([acting.value, method, input], ({ signal }) => call(method, input, acting.peek(), signal), options)
 
-/** The same for what is no method, such as a route. */
+/** The same for reads that are not methods, such as a route. */
 export function useRead<T>(
   queryKey: readonly unknown[],
   queryFn: (context: { signal: AbortSignal }) => Promise<T>,
@@ -128,7 +128,7 @@ export type Paged = {
 }[Name]
 export type Pages<T> = Loaded<T[]> & { hasMore: boolean; more(): void }
 
-/** All pages so far of a list, 200 rows at a time; `rows` picks them out of an answer. */
+/** The pages of a list so far, 200 rows at a time; `rows` picks the rows out of an answer. */
 export function usePages<M extends Paged, T>(
   method: M,
   input: Omit<Input<M>, 'cursor' | 'limit'>,
@@ -164,7 +164,7 @@ export function usePages<M extends Paged, T>(
   }
 }
 
-/** Shows a change of a list before the service has answered; what spoils the method afterwards reads the truth. */
+/** Shows a change of a list before the service has answered; `spoil` of the method then reads the real state. */
 export function editRows<M extends Paged, T>(
   method: M,
   input: Omit<Input<M>, 'cursor' | 'limit'>,
@@ -193,14 +193,14 @@ function useObserver<R>(
   const defaulted = queries.defaultQueryOptions(options as never)
   const [observer] = useState(() => new Class(queries, defaulted))
   const changes = useSignal(0)
-  // Reading it draws the component again on each change.
+  // Reading the signal makes the component draw again on each change.
   changes.value
   useEffect(() => observer.subscribe(() => void (changes.value = changes.peek() + 1)), [observer])
   useEffect(() => observer.setOptions(defaulted), [JSON.stringify(options.queryKey), options.enabled])
   return observer.getOptimisticResult(defaulted)
 }
 
-/** Lists longer than this are not read anew by themselves: it would take as many calls as they have pages. */
+/** Longer lists are not read again automatically: it would take as many calls as they have pages. */
 const pagesMax = 3
 const pagesOf = ({ state: { data } }: Query): number =>
   (data as { pages?: unknown[] } | undefined)?.pages?.length ?? 1
@@ -209,7 +209,7 @@ const isOf =
   ({ queryKey }: Query): boolean =>
     methods.includes(queryKey[1] as string)
 
-/** Reads anew whatever these methods have answered, where it is on screen; of a long list the beginning. */
+/** Reads the answers of these methods again if they are on screen; of a long list only the beginning. */
 export function spoil(...methods: readonly (Name | 'status')[]): void {
   for (const query of queries.getQueryCache().findAll({ predicate: isOf(methods) })) {
     const { data } = query.state as { data?: { pages: unknown[]; pageParams: unknown[] } }
@@ -219,7 +219,7 @@ export function spoil(...methods: readonly (Name | 'status')[]): void {
   refresh(methods)
 }
 
-/** The same for what others have changed; a long list stays as it is, as somebody may be reading it. */
+/** The same for changes made by others; a long list stays as it is, because somebody may be reading it. */
 function refresh(methods: readonly string[]): void {
   renewNames(methods)
   void queries.invalidateQueries({ predicate: (query) => isOf(methods)(query) && pagesOf(query) <= pagesMax })
@@ -227,11 +227,11 @@ function refresh(methods: readonly string[]): void {
 
 const due = new Set<Name>()
 let timer: ReturnType<typeof setTimeout> | undefined
-/** No query is read more often than this, whatever happens. */
+/** Min pause between two automatic reads. */
 const pauseMs = 2_000
 let last = 0
 
-/** Reads anew what is on screen: at once, or after the pause if there was a change a moment ago. */
+/** Reads again what is on screen: at once, or after the pause if there was a change a moment ago. */
 export function spoilSoon(methods: readonly Name[]): void {
   for (const method of methods) due.add(method)
   if (timer) return

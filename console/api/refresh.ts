@@ -8,7 +8,7 @@ import { server } from './server.ts'
 const offers = ['role_grant_offer_list', 'role_grant_offer_history'] as const
 const accounts = ['admin_account_list', 'admin_account_get'] as const
 
-/** What an account hears, and the methods whose answers it makes old. */
+/** The notifications and events of an account, and the methods whose answers they make outdated. */
 export const refreshedBy: Partial<Record<keyof LiveEvents, readonly Name[]>> = {
   role_grant_offer_received: offers,
   role_grant_offer_retracted: offers,
@@ -18,7 +18,7 @@ export const refreshedBy: Partial<Record<keyof LiveEvents, readonly Name[]>> = {
   role_grant_revoke: [...accounts, 'cell_list', 'cell_get'],
 }
 
-/** The same for rows of the audit log, by the beginning of their type. The first that fits counts. */
+/** The same for rows of the audit log, by the prefix of their type. The first match counts. */
 const refreshedByRow: readonly (readonly [prefix: string, methods: readonly Name[]])[] = [
   ['role_grant_offer_', ['role_grant_offer_history', ...accounts]],
   ['role_grant_', ['role_holder_list', 'audit_log_role_grant_history', ...accounts]],
@@ -40,12 +40,12 @@ const refreshedByRow: readonly (readonly [prefix: string, methods: readonly Name
 ]
 
 /**
- * A hidden tab soon lets the stream go, as a browser has few connections for all its tabs; what it shows is read anew
- * when it has the focus again.
+ * A hidden tab soon closes the stream, because a browser has few connections for all its tabs; what it shows is read
+ * again when it gets the focus.
  */
 const hiddenMs = 10_000
 
-/** Keeps what a page shows fresh by the audit log, of which only admins hear. */
+/** Keeps the data of a page fresh by the audit log, which only admins receive. */
 export function useRefresh(isOn: boolean): void {
   useEffect(() => {
     if (!isOn || !server.features.audit_stream) return

@@ -6,9 +6,12 @@ import { toast } from '../ui/toast.tsx'
 import type { Refusal } from './client.ts'
 import { sameAccount } from './session.ts'
 
-/** A change under way: what a form needs to show its button and its error. Never sent twice by itself. */
+/** A running change: what a form needs to show its button and its error. Never repeated automatically. */
 export type Sending<I, O> = {
-  /** Undefined when it was refused, as `error` says, or when what has sent it is gone: then there is nothing to close. */
+  /**
+   * Undefined if it was refused, as `error` says, or if the component that sent it is gone: then there is nothing to
+   * close.
+   */
   send(input: I): Promise<O | undefined>
   isBusy: boolean
   error: Refusal | null
@@ -17,7 +20,10 @@ export type Sending<I, O> = {
   reset(): void
 }
 
-/** `done`: what an answer means wherever one is by then, such as a toast; what it means here goes behind `send`. */
+/**
+ * `done`: effects of an answer wherever the person is by then, such as a toast; effects on this component belong after
+ * `send`.
+ */
 type Options<I, O> = { done?: (result: O, input: I) => void; refused?: (error: Refusal) => void }
 
 /** For any function that changes something, such as a route. */
@@ -57,7 +63,7 @@ export function useRun<I, O>(
         if (!(thrown instanceof CellkeepError)) throw thrown
         if (!isOwn()) return undefined
         refused?.(thrown)
-        // Whoever has closed the dialog meanwhile takes it for done.
+        // A person who has closed the dialog takes the change for done, so say that it was refused.
         if (!isHere.current) toast(explain(thrown))
         error.value = thrown
         wait.value = Math.min(Number(thrown.data.retry_after ?? 0) || 0, 3600)
@@ -69,7 +75,7 @@ export function useRun<I, O>(
   }
 }
 
-/** Says why a change was refused where there is no place for it, as in a row of a list. */
+/** Says why a change was refused if there is no place for it, as in a row of a list. */
 export const useTold = (error: Refusal | null): void =>
   useEffect(() => {
     if (error) toast(explain(error))

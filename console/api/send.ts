@@ -7,7 +7,7 @@ import { useRun } from './run.ts'
 import { acting, sameAccount } from './session.ts'
 import { proveAgain } from './step-up.ts'
 
-/** Where a call needs a fresh proof of who makes it, asks for one and makes the call again. */
+/** If a call needs a fresh proof of identity, asks for one and repeats the call. */
 export async function freshly<T>(make: () => Promise<T>): Promise<T> {
   try {
     return await make()
@@ -18,7 +18,7 @@ export async function freshly<T>(make: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Takes back what was done, from a toast: what it was done in may be gone, so a refusal is said in another one. */
+/** Undoes a change from a toast: the component that made it may be gone, so a refusal is shown in another toast. */
 export async function undo(make: () => Promise<unknown>): Promise<void> {
   const isOwn = sameAccount()
   try {
@@ -37,7 +37,10 @@ type Options<M extends Name> = {
   done?: (result: Output<M>, input: Input<M>) => void
 }
 
-/** Calls a method that changes something, as the acting actor or another of the account, and reads anew what it `spoils`. */
+/**
+ * Calls a method that changes something, as the acting actor or another one of the account, and then reads again what
+ * it `spoils`.
+ */
 export const useSend = <M extends Name>(method: M, { spoils = [], as, done }: Options<M> = {}) =>
   useRun((input: Input<M>): Promise<Output<M>> => freshly(() => call(method, input, as ?? acting.peek())), {
     done: (result, input) => {

@@ -1,10 +1,10 @@
-/** What the document says of its server; `src/http/site.ts` fills it in. */
+/** The description of the server in the document; `src/http/site.ts` fills it in. */
 export type Server = {
   version: string
   paths: { rpc: string; account: string; ws: string; audit_stream: string }
   home: string
   password_min: number
-  /** What a signup by invite needs: the names alone, or the link; `verified_email`: the one that was mailed. */
+  /** What a signup by invite needs: only the names, or the link; `verified_email`: a link that was mailed. */
   invite_claim: 'match' | 'code' | 'verified_email'
   features: Record<
     | 'console'
@@ -26,7 +26,7 @@ export type Server = {
 
 const sent = document.querySelector<HTMLMetaElement>('meta[name=cellkeep]')?.content ?? ''
 const isOn = true
-/** With Vite's own server nobody has filled it in. */
+/** Vite's own server does not fill it in. */
 const inDevelopment: Server = {
   version: 'dev',
   paths: {

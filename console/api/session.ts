@@ -12,7 +12,7 @@ export type RoleGrant = z.output<typeof GrantSchema>
 export type Actor = { id: string; name: string }
 export type Session = {
   account: Output<'account_verify'>
-  /** The acting actor; null: the account has several and none is chosen, or none. */
+  /** The acting actor; null: the account has none, or several and none is chosen. */
   actor: Actor | null
   /** All actors of the account. */
   actors: Actor[]
@@ -21,21 +21,21 @@ export type Session = {
 /** Nobody is signed in; `isNew`: the server has no account yet. */
 export type Nobody = { account: null; isNew: boolean }
 
-/** Undefined until it is known. */
+/** Undefined until the server has answered. */
 export const session = signal<Session | Nobody | undefined>(undefined)
 /** True: the session ended while the page was open. */
 export const isEnded = signal(false)
-/** True: a role asks for a second factor, and until there is one only the own Security page works. */
+/** True: a role requires a second factor, and until there is one only the person's own Security page works. */
 export const mustEnrol = signal(false)
 /** Set when the server did not answer at all. */
 export const unreachable = signal<CellkeepError | null>(null)
 
 export const signedIn = computed(() => (session.value?.account ? (session.value as Session) : null))
-/** Whose answers may be shown; nobody's once the session has ended. */
+/** The account whose answers may be shown; undefined once the session has ended. */
 export const reader = computed(() => (isEnded.value ? undefined : signedIn.value?.account.id))
 /**
- * Whether it is still the same account that asks, for what takes a while. A session that has ended counts: the socket may
- * tell of it before the call that ended it is answered.
+ * For work that takes a while: whether the same account is still signed in. An ended session counts as the same: the
+ * socket may report its end before the call that ended it is answered.
  */
 export function sameAccount(): () => boolean {
   const before = signedIn.peek()?.account.id
@@ -45,7 +45,7 @@ const isGlobalAdmin = (grants: readonly RoleGrant[]): boolean =>
   grants.some(({ role, scope_id }) => role === 'admin' && scope_id === null)
 export const isAdmin = computed(() => isGlobalAdmin(signedIn.value?.role_grants ?? []))
 const actorKept = remembered('actor')
-/** What calls name as `acting`: only an account with several actors has to. */
+/** The `acting` of calls: only an account with several actors needs it. */
 export const acting = computed(() => {
   const { actors = [], actor } = signedIn.value ?? {}
   return actors.length > 1 ? (actor?.id ?? null) : null
@@ -53,11 +53,13 @@ export const acting = computed(() => {
 
 type Status = { account: Session['account']; actor: Actor | null; role_grants: RoleGrant[] }
 
-/** Counts the questions who is signed in: only the answer to the last one counts, and the others wait for it. */
+/** Counts the requests for the session: only the answer to the last one counts, and the others wait for it. */
 let asked = 0
 let latest = Promise.resolve()
 
-/** Asks the server who is signed in, and as which actor. `mayStay`: what is on screen, where the server cannot say. */
+/**
+ * Asks the server who is signed in, and as which actor. `mayStay`: what is on screen stays if the server cannot answer.
+ */
 export function loadSession(wanted = actorKept.value, mayStay = true): Promise<void> {
   latest = ask(wanted, mayStay, ++asked)
   return latest
@@ -95,7 +97,7 @@ async function ask(wanted: string, mayStay: boolean, own: number): Promise<void>
   session.value = { account, actor, actors, role_grants }
 }
 
-/** Those who are global admins; asked for one by one, as no call tells of all. */
+/** The global admins among these actors; each is asked for alone, because no call returns all. */
 export async function adminsAmong(actors: readonly Actor[]): Promise<Actor[]> {
   const admins: Actor[] = []
   for (const actor of actors) {
@@ -107,7 +109,7 @@ export async function adminsAmong(actors: readonly Actor[]): Promise<Actor[]> {
 
 const reload = (): void => void loadSession()
 
-/** A call that names no actor is refused with the list of them, if there are several. */
+/** A call without `acting` is refused with the list of actors if there are several. */
 async function actorsOf(actor: Actor | null): Promise<Actor[]> {
   const tried = await client.try.role_grant_offer_list({ limit: 1 })
   if (!tried.ok && tried.error.reason === 'actor_required') return tried.error.data.available as Actor[]
@@ -119,7 +121,7 @@ export async function actAs(id: string): Promise<void> {
   await loadSession(id)
 }
 
-/** Tabs tell each other that somebody has signed in or out: they share the cookie, so they are of one account. */
+/** Tabs tell each other of a sign-in or sign-out: they share the cookie, and so the account. */
 const tabs = openChannel()
 if (tabs)
   tabs.onmessage = ({ data }) => {
@@ -128,7 +130,7 @@ if (tabs)
   }
 export const tellTabs = (what: 'signed_in' | 'signed_out'): void => tabs?.postMessage(what)
 
-/** A browser that keeps no cookies may refuse this too; the page says so after a sign-in, so it has to be drawn. */
+/** A browser that keeps no cookies may refuse this too. The page says so after a sign-in, so it must still be drawn. */
 function openChannel(): BroadcastChannel | null {
   try {
     return new BroadcastChannel('cellkeep')
@@ -137,7 +139,7 @@ function openChannel(): BroadcastChannel | null {
   }
 }
 
-/** Where tabs cannot tell, and for what other windows did while this one slept. */
+/** For browsers whose tabs cannot tell each other, and for what other windows did while this one slept. */
 addEventListener('focus', async () => {
   const before = session.peek()
   if (!before) return
@@ -148,12 +150,12 @@ addEventListener('focus', async () => {
     void loadSession(undefined, false)
 })
 
-/** The session ended from elsewhere: the page says so in place. */
+/** The session was ended from elsewhere: the page says so in place. */
 export function sessionEnded(): void {
   if (signedIn.value) isEnded.value = true
 }
 
-/** Nobody is signed in any more, whatever a question that is under way is answered. */
+/** Nobody is signed in now, whatever a pending request answers. */
 export function forgetSession(): void {
   asked++
   latest = Promise.resolve()

@@ -1,10 +1,13 @@
 import { effect, signal } from '@preact/signals'
 import { isEnded, signedIn } from './session.ts'
 
-/** A call that waits until its caller has proven again, in one of these ways, who they are; `settle(false)`: they would not. */
+/**
+ * A call that waits until its caller has proven their identity again in one of these ways; `settle(false)`: they
+ * declined.
+ */
 export const stepUp = signal<{ methods: readonly string[]; settle(isProven: boolean): void } | null>(null)
 
-/** Whoever signs in next is not asked for what somebody else has begun. */
+/** The next person to sign in is not asked for what somebody else began. */
 effect(() => {
   if (isEnded.value || !signedIn.value) stepUp.peek()?.settle(false)
 })

@@ -10,7 +10,7 @@ import { periodOf } from './period.ts'
 
 type Bucket = Output<'audit_log_activity'>['buckets'][number]
 
-/** How much happened in the period, or the last day; a bar leads to its events. */
+/** How many events the period, or the last day, has; a bar leads to its events. */
 export function Activity({ filter: { from, to, ...filter }, now }: { filter: Filter; now: number }) {
   const [isTable, showTable] = useState(false)
   const period = periodOf(from, to, now)
@@ -75,7 +75,7 @@ function Bars({ buckets, count, onOpen }: Props & { count: number }) {
   )
 }
 
-/** The same in numbers, without the stretches in which nothing happened. */
+/** The same as numbers, without the stretches that have no events. */
 const Table = ({ buckets, onOpen }: Props) => (
   <div class="activity-table">
     <table>

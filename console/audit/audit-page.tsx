@@ -76,7 +76,7 @@ function Log() {
   )
 }
 
-/** Looked for beside the list, so that no row moves while somebody reads. */
+/** Shown beside the list, so that no row moves while somebody reads. */
 function Newer({ filter, after, onShow }: { filter: Filter; after: number; onShow(): void }) {
   const { data } = useCall(
     'audit_log_list',

@@ -80,7 +80,7 @@ export function Export({ filter, onClose }: { filter: Filter; onClose(): void })
   )
 }
 
-/** The same lines as `cellkeep audit export` writes. Returns after which row there is more, if there is. */
+/** Writes the same lines as `cellkeep audit export`. Returns the row after which there is more, if there is. */
 async function readAll(
   filter: Filter,
   signal: AbortSignal,

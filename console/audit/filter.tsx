@@ -21,7 +21,7 @@ export type Filter = Pick<
 const keys = ['event', 'result', 'account', 'actor', 'cell', 'from', 'to'] as const
 const types = Object.keys(sentences).sort()
 
-/** What the address asks for; what cannot be meant is left out. */
+/** The filter in the address, without invalid values. */
 export function filterOfPlace(): Filter {
   const { query } = place.value
   const filter: Record<string, unknown> = {}

@@ -11,10 +11,10 @@ import { Page } from '../ui/page.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
 import { Tree } from '../ui/tree.tsx'
 
-/** How far from a row its neighbours are looked for: numbers can be missing. */
+/** How far from a row its neighbours are looked for, because numbers can be missing. */
 const reach = 10
 
-/** One row of the log, with all that was recorded, and the ways to those before and after it. */
+/** One row of the log, with everything that was recorded, and links to the rows before and after it. */
 export function OneEvent({ seq }: { seq: number }) {
   const found = useCall('audit_log_list', { since_seq: Math.max(0, seq - 1 - reach), limit: 2 * reach + 1 })
   const events = found.data?.events ?? []

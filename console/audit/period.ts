@@ -5,13 +5,13 @@ const spans = [
 ]
 const barsMax = 120
 
-/** What the chart is of: its bounds in milliseconds and as many bars as can be hit; by default the last day. */
+/** The period of the chart: its bounds in milliseconds, and as many bars as can be hit; by default the last day. */
 export function periodOf(
   from: string | null | undefined,
   to: string | null | undefined,
   now: number,
 ): { from: number; to: number; bucket_s: number; count: number } {
-  // The present is rounded up, so that the question stays the same for a while.
+  // The current time is rounded up, so that the query stays the same for a while.
   const end = to ? Date.parse(to) : Math.ceil(now / (hour / 2)) * (hour / 2)
   const begin = from ? Date.parse(from) : end - day
   const length = Math.max(end - begin, minute)

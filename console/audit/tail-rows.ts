@@ -3,25 +3,28 @@ import type { Event } from '../api/event-rows.tsx'
 
 export type Row =
   | { kind: 'event'; event: Event }
-  /** Removed by retention before they could be read. */
+  /** Rows that retention removed before they could be read. */
   | { kind: 'gap'; from: number; until: number }
   | { kind: 'lost'; after: number | null; wait_s: number }
   /** Too many to show one by one; they are in the log. */
   | { kind: 'more'; count: number; until: number }
 
-/** How many rows are kept, and how many wait while the view is paused. */
+/** Max rows that are kept, and that wait while the view is paused. */
 export const kept = 5000
-/** More in a second are counted instead of shown. */
+/** Beyond this many per second, rows are counted instead of shown. */
 const perSecond = 200
 
-/** The newest rows, oldest first. Paused, it holds back what comes; what no longer fits is read anew on resuming. */
+/**
+ * The newest rows, oldest first. While paused it holds new rows back; those that no longer fit are read again on
+ * resuming.
+ */
 export function createTail(now: () => number = () => performance.now()) {
   let rows: Row[] = []
   let held: Row[] = []
   let [isPaused, isReading] = [false, false]
   /** Rows that came while paused. */
   let newer = 0
-  /** Numbers of the newest row that came, and of the newest that is kept or held. */
+  /** Numbers of the newest row received, and of the newest that is kept or held. */
   let [newest, reached] = [0, 0]
   let [second, count] = [Number.NEGATIVE_INFINITY, 0]
 
@@ -36,7 +39,7 @@ export function createTail(now: () => number = () => performance.now()) {
     if (count <= perSecond || row.kind !== 'event') rows.push(row)
     else if (last?.kind === 'more') rows[rows.length - 1] = { ...last, count: last.count + 1, until: seq }
     else rows.push({ kind: 'more', count: 1, until: seq })
-    // Cutting at every row would move all of them each time.
+    // Cutting at every row would move all rows each time.
     if (rows.length > kept * 1.2) append([])
   }
 
@@ -63,7 +66,7 @@ export function createTail(now: () => number = () => performance.now()) {
           ? { kind: 'gap', from: item.after + 1, until: item.resumed_after }
           : { kind: 'event', event: item.params }
       newest = item.type === 'gap' ? item.resumed_after : item.seq
-      // Reading on resuming may have been ahead of the stream.
+      // The read on resuming may have been ahead of the stream.
       if (newest <= reached) return
       if (!isPaused) show(row, newest)
       else hold(row, newest)
@@ -76,7 +79,7 @@ export function createTail(now: () => number = () => performance.now()) {
     pause(): void {
       isPaused = true
     },
-    /** Ends once everything that came meanwhile is there, and throws if it could not be read. */
+    /** Ends once everything received meanwhile is shown, and throws if it could not be read. */
     async resume(read: (since_seq: number) => Promise<readonly Event[]>): Promise<void> {
       append(held)
       held = []

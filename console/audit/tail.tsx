@@ -16,11 +16,11 @@ import { Badge, Note } from '../ui/note.tsx'
 import { createTail, type Row } from './tail-rows.ts'
 
 const phone = matchMedia('(width < 640px)')
-/** Rows have one height, so that where each one is can be computed: only those on screen are drawn. */
+/** All rows have the same height, so that their places can be computed: only those on screen are drawn. */
 const heightOf = (): number => (phone.matches ? 56 : 32)
 const overscan = 10
 
-/** New rows as they are written, over lost connections and restarts; each once, in order, the newest at the end. */
+/** New rows as they are written, across lost connections and restarts; each once, in order, the newest at the end. */
 export function Tail() {
   const [tail] = useState(() => createTail())
   const drawn = useSignal(0)
@@ -31,7 +31,7 @@ export function Tail() {
   const draw = useRef<() => void>(() => {})
   useEffect(() => {
     let frame = 0
-    // Once a frame, however many rows came.
+    // Once per frame, however many rows arrived.
     draw.current = () => {
       frame ||= requestAnimationFrame(() => {
         frame = 0
@@ -126,7 +126,7 @@ export function Tail() {
 const isWanted = (row: Row, filter: string): boolean =>
   row.kind !== 'event' || JSON.stringify(Object.values(row.event)).toLowerCase().includes(filter)
 
-/** At the end while it follows; scrolling up or going to a row pauses it. */
+/** Stays at the end while it follows; scrolling up or moving to a row pauses it. */
 function Lines({
   rows,
   isPaused,

@@ -20,7 +20,7 @@ type Open = 'public' | 'label' | 'path' | 'clone' | 'delete' | null
 export type DialogOf = PartProps & { onClose(): void }
 const spoils = ['cell_get', 'cell_list', 'cell_audit_list'] as const
 
-/** What one does with a cell as a whole. */
+/** Actions on a cell as a whole. */
 export function CellMenu({ got }: PartProps) {
   const [open, setOpen] = useState<Open>(null)
   const update = useSend('cell_update', { spoils, done: () => toast(cells.is_private) })
@@ -82,7 +82,7 @@ function MakePublic({ got: { cell }, onClose }: DialogOf) {
   )
 }
 
-/** Changes the label alone, whatever others save meanwhile. */
+/** Changes only the label, whatever others save meanwhile. */
 function Rename({ got: { cell }, onClose }: DialogOf) {
   const { label } = cell.data as { label?: unknown }
   const update = useSend('cell_update', { spoils, done: () => toast(cells.saved) })

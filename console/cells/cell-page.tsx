@@ -46,7 +46,7 @@ export default function CellPage({ params: { id = '', tab = '' } }: PageProps) {
   const got = found.data
   const isEditing = place.value.query.get('edit') !== null
   const gone = found.error?.reason === 'cell_not_found' ? found.error : null
-  // Whoever is editing keeps the text.
+  // A person who is editing keeps the text.
   if (!got || (gone && !isEditing))
     return (
       <Page title={found.error ? cells.missing_title : cells.title} back={back}>

@@ -119,7 +119,7 @@ export default function CellsPage() {
   )
 }
 
-/** Of the address, where somebody may have written anything. */
+/** From the address, which may hold anything. */
 function ownerIn(query: URLSearchParams): string | null {
   const owner = query.get('owner')
   return owner && isUuid(owner) ? owner : null

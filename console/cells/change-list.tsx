@@ -43,7 +43,7 @@ function Kind({ change: { before, after } }: { change: Change }) {
 
 const longest = 2000
 
-/** A value as it is written, cut where it is long. */
+/** A value as JSON, cut if it is long. */
 export function Value({ of }: { of: Json | undefined }) {
   if (of === undefined) return <span class="soft">{cells.absent}</span>
   const text = JSON.stringify(of, null, 2)

@@ -12,7 +12,7 @@ import { Checkbox } from '../ui/field.tsx'
 import { toast } from '../ui/toast.tsx'
 import type { DialogOf } from './cell-menu.tsx'
 
-/** Counts what a copy would hold before it is made. */
+/** Counts what a copy would contain before it is made. */
 export function CloneCell({ got: { cell }, onClose }: DialogOf) {
   const [deep, setDeep] = useState(false)
   const preview = useCall('cell_clone_preview', { source_id: cell.id, deep })

@@ -9,7 +9,7 @@ import { isTypable } from '../ui/text.tsx'
 import { toast } from '../ui/toast.tsx'
 import type { DialogOf } from './cell-menu.tsx'
 
-/** Counts first what it cuts off; where that concerns others, the name has to be typed. */
+/** First counts what it cuts off; if that concerns others, the name must be typed. */
 export function DeleteCell({ got: { cell }, onClose }: DialogOf) {
   const preview = useCall('cell_delete_preview', { cell_id: cell.id })
   const remove = useSend('cell_delete', { spoils: ['cell_list'], done: () => toast(cells.deleted) })
@@ -20,7 +20,7 @@ export function DeleteCell({ got: { cell }, onClose }: DialogOf) {
   const confirm = async (): Promise<void> => {
     if (await remove.send({ cell_id: cell.id })) go(to('/cells'))
   }
-  // Null: shared, and with whom is not ours to see.
+  // Null: shared, but the reader may not see with whom.
   const isOthers = counts && (counts.linked_from > 0 || counts.grants !== 0)
   return (
     <Confirm

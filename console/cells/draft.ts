@@ -5,7 +5,7 @@ import type { JsonObject } from '../lib/json.ts'
 export type Base = { data: JsonObject; version: number }
 type Draft = { account_id: string; cell_id: string; base: Base; text: string }
 
-/** The unsaved text, in memory alone: it outlives a session that ended, and is gone once another account signs in. */
+/** The unsaved text, only in memory: it survives the end of a session, and is gone once another account signs in. */
 let draft: Draft | null = null
 
 effect(() => {

@@ -24,11 +24,11 @@ import { JsonEditor } from './json-editor.tsx'
 import { problemText } from './problem-text.ts'
 import { ResolveConflict } from './resolve-conflict.tsx'
 
-/** Edit, review what changes, save; a version that somebody else saved meanwhile is merged or asked about. */
+/** Edit, review the changes, save; a version that somebody else saved meanwhile is merged or asked about. */
 export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null; onClose(): void }) {
   const cell_id = got.cell.id
   const [kept, setKept] = useState(() => draftOf(cell_id))
-  // What the text began from, and the version that a save expects.
+  // The data that the text began from, and the version that a save expects.
   const [base, setBase] = useState<Base>(() => kept?.base ?? baseOf(got))
   const [text, setText] = useState(() => kept?.text ?? textOf(got.cell.data))
   const typed = useRef(text)
@@ -41,7 +41,7 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
   }
   const [isReviewing, review] = useState(false)
   const [theirs, setTheirs] = useState<Base | null>(null)
-  // What the service found in the text that it was sent last.
+  // What the service found in the text that was sent last.
   const [refused, setRefused] = useState<{ text: string; marks: Mark[] } | null>(null)
   const checked = useMemo(() => checkData(text), [text])
   const data = 'data' in checked ? checked.data : null
@@ -55,7 +55,7 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
   useLeaveGuard(isDirty)
   useEffect(() => (isDirty ? keepDraft(cell_id, base, text) : dropDraft()), [isDirty, base, text])
   useLayoutEffect(() => {
-    // The editor, which had the focus, is hidden while one reviews.
+    // The editor, which had the focus, is hidden during the review.
     if (isReviewing && document.activeElement?.closest('[hidden]'))
       document.querySelector<HTMLElement>('h1')?.focus()
   }, [isReviewing])
@@ -90,7 +90,7 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
   const submit = async (): Promise<void> => {
     const saved = data && (await save.send(data))
     if (!saved) return
-    // What was typed while it was saved goes on from there.
+    // Text that was typed during the save continues from the saved version.
     if (typed.current === text) close()
     else setBase(baseOf(saved))
   }
@@ -197,7 +197,7 @@ const baseOf = ({ cell }: Pick<Got, 'cell'>): Base => ({
 
 type Issue = { path?: unknown[]; message?: string }
 
-/** Where the service found something wrong in the data; other issues have no place in the text. */
+/** Places where the service found something wrong in the data; other issues have no place in the text. */
 function marksOf({ reason, data: { issues } }: Refusal, text: string): Mark[] {
   if (!Array.isArray(issues)) return []
   return issues.flatMap(({ path = [], message = '' }: Issue) => {

@@ -11,10 +11,10 @@ import { toast } from '../ui/toast.tsx'
 export type Item = Output<'cell_item_list'>['items'][number]
 type Gap = { low: string | null; high: string | null }
 
-/** Tried again this often where somebody else, or an item that one may not see, has the place. */
+/** Max tries if somebody else's item, or one that the reader may not see, has the place. */
 const triesMax = 3
 
-/** Writes at a position in the gap; what took it already bounds the next try. */
+/** Writes at a position in the gap; a position that is already taken bounds the next try. */
 async function place(gap: Gap, write: (position: string) => Promise<unknown>): Promise<string> {
   let { high } = gap
   for (let tries = 0; ; tries++) {
@@ -31,7 +31,7 @@ async function place(gap: Gap, write: (position: string) => Promise<unknown>): P
   }
 }
 
-/** Changes of the items of a cell: shown at once, written one after the other, and read again after each. */
+/** Changes of the items of a cell: shown at once, written one after the other, and read again after each one. */
 export function useItemChanges(parent_id: string) {
   const error = useSignal<Refusal | null>(null)
   const last = useSignal(Promise.resolve())
@@ -60,7 +60,7 @@ export function useItemChanges(parent_id: string) {
   return {
     error: error.value,
     append: (child_id: string, low: string | null) => insert(child_id, { low, high: null }),
-    /** The position that it is shown at until the service has answered. */
+    /** The position at which it is shown until the service has answered. */
     move(rows: readonly Item[], from: number, to: number): string | null {
       const item = rows[from] as Item
       const others = rows.toSpliced(from, 1)
@@ -95,7 +95,7 @@ export function useItemChanges(parent_id: string) {
     },
   }
 
-  /** Where it was, if that is free. */
+  /** Puts it back where it was, if that place is free. */
   async function putBack({ child_id, position }: Item, gap: Gap): Promise<unknown> {
     try {
       return await call('cell_item_insert', { parent_id, child_id, position }, acting.peek())

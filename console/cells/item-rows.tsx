@@ -8,17 +8,17 @@ import type { Item, useItemChanges } from './item-changes.ts'
 
 type Changes = ReturnType<typeof useItemChanges>
 type Lifted = { from: number; to: number }
-/** This near to the edge of the window it scrolls. */
+/** The window scrolls this near to its edge. */
 const edge = 64
 
 /**
- * Items that are moved by their handle, with a pointer or with keys, or by their menu. While one is lifted only the look
- * changes: an element that moves in the document would lose the focus and the pointer.
+ * Items that can be moved by their handle, with a pointer or with keys, or by their menu. While one is lifted only its
+ * look changes: an element that moves in the document would lose the focus and the pointer.
  */
 export function ItemRows({ rows, changes }: { rows: readonly Item[]; changes: Changes | null }) {
   const own = useRef<HTMLOListElement>(null)
   const [lifted, draw] = useState<Lifted | null>(null)
-  // Handlers read it here: events come faster than rows are drawn.
+  // Handlers read the state here, because events come faster than rows are drawn.
   const held = useRef<Lifted | null>(null)
   const lift = (to: Lifted | null): void => {
     held.current = to
@@ -33,7 +33,7 @@ export function ItemRows({ rows, changes }: { rows: readonly Item[]; changes: Ch
     if (row) focusOn.current = null
   })
   const order = rows.map(({ position }) => position).join()
-  // Somebody else has moved one: what is lifted may stand elsewhere now.
+  // Somebody else moved one, so the lifted one may be elsewhere now.
   useEffect(() => cancel(), [order])
   const drop = (): void => {
     if (!held.current) return

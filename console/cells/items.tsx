@@ -48,7 +48,7 @@ export function Items({ got: { cell, can_edit } }: PartProps) {
   )
 }
 
-/** At the end, which has to be on screen. */
+/** Appends an item, which needs the end of the list on screen. */
 function AddItem({
   last,
   append,

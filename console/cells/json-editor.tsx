@@ -9,8 +9,8 @@ const shownMax = 5
 const lineOf = (text: string, at: number): number => text.slice(0, at).split('\n').length
 
 /**
- * JSON with what is wrong in it, on its line and below. The editor is loaded with the first one that opens, and from
- * then on it owns the text: a new `key` gives it another.
+ * JSON with its problems, on their lines and below. The editor is loaded when the first one opens, and owns the text
+ * from then on: a new `key` gives it another.
  */
 export function JsonEditor({
   value,
@@ -44,7 +44,7 @@ export function JsonEditor({
     }
   }, [])
   useEffect(() => {
-    // Whoever has gone elsewhere while it loaded stays there.
+    // Does not take the focus back from a person who moved on while it loaded.
     if (!document.activeElement?.matches('input, button, dialog *')) editor.current?.focus()
   }, [state])
   useEffect(() => editor.current?.mark(marks), [state, marks])

@@ -10,7 +10,7 @@ import { Confirm } from '../ui/dialog.tsx'
 import { toast } from '../ui/toast.tsx'
 import type { PartProps } from './cell-page.tsx'
 
-/** Gives up what was shared with oneself by name; what comes with a role, or to everybody, cannot be left. */
+/** Gives up a share by name; what comes with a role, or is public, cannot be left. */
 export function LeaveCell({ got: { cell } }: PartProps) {
   const [isOpen, setOpen] = useState(false)
   const actor_id = (signedIn.value as Session).actor?.id ?? ''

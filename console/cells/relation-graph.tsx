@@ -9,8 +9,8 @@ const shownMax = 12
 const [row, box, width, side] = [44, 32, 900, 230]
 
 /**
- * What leads here, the cell, and where it leads, in three columns. Only to look at and to click: the lists below say and
- * do the same for everybody.
+ * The cells that lead here, the cell, and those it leads to, in three columns. Only to look at and to click: the lists
+ * below offer the same to everybody.
  */
 export function RelationGraph({
   label,

@@ -22,7 +22,7 @@ import { type End, RelationGraph } from './relation-graph.tsx'
 
 const spoils = ['cell_field_list', 'cell_get', 'cell_audit_list'] as const
 
-/** Named links to other cells, and what leads here: links, and cells that hold it as an item. */
+/** Named links to other cells, and what leads here: links, and cells that have it as an item. */
 export function Relations({ got: { cell, can_edit } }: PartProps) {
   const away = usePages('cell_field_list', { source_id: cell.id }, ({ fields }) =>
     fields.map(({ name, target_id }): End => ({ name, id: target_id })),
@@ -69,7 +69,7 @@ export function Relations({ got: { cell, can_edit } }: PartProps) {
   )
 }
 
-/** One direction as a list; arrows go from link to link, Delete removes what one may remove. */
+/** One direction as a list; arrows move from link to link, Delete removes one if allowed. */
 function Ends({
   title,
   of,
@@ -124,7 +124,7 @@ function Ends({
   )
 }
 
-/** Gone at once; undone by setting the same relation again. */
+/** Removes at once; undone by setting the same relation again. */
 function useRemove(source_id: string) {
   const change = async (run: () => Promise<unknown>): Promise<void> => {
     try {

@@ -7,7 +7,7 @@ import { Dialog } from '../ui/dialog.tsx'
 import { Choices } from '../ui/field.tsx'
 import { Value } from './change-list.tsx'
 
-/** Two people saved: changes of different places are both kept, the rest is chosen place by place. */
+/** Two people saved: changes of different places are both kept, and the others are chosen place by place. */
 export function ResolveConflict({
   base,
   theirs,

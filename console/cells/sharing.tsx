@@ -23,7 +23,7 @@ type Level = Grant['level']
 const levels = (['viewer', 'editor'] as const).map((value) => ({ value, label: cells.levels[value] }))
 const spoils = ['cell_grant_list', 'cell_get', 'cell_audit_list', 'audit_log_list'] as const
 
-/** With whom a cell is shared, and how far. */
+/** With whom a cell is shared, and at which level. */
 export function Sharing({ got }: PartProps) {
   if (!got.can_grant)
     return (

@@ -5,7 +5,7 @@ import { Resource } from '../ui/resource.tsx'
 import { Time } from '../ui/time.tsx'
 import type { PartProps } from './cell-page.tsx'
 
-/** The latest of what happened to a cell. */
+/** The latest events of a cell. */
 export function Timeline({ got: { cell } }: PartProps) {
   const state = useCall('cell_audit_list', { cell_id: cell.id })
   return (

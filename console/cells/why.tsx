@@ -11,7 +11,7 @@ import { Until } from '../ui/time.tsx'
 import type { PartProps } from './cell-page.tsx'
 
 type Explained = Output<'cell_access_explain'>
-/** A near miss without a grant of the cell is of this role. */
+/** A near miss without a grant of the cell concerns this role. */
 const admin = { role: 'admin', scope_id: null }
 
 /** Why somebody may see, edit or manage the cell, or why not: the rules that decide, and what nearly would. */
@@ -70,7 +70,7 @@ export function Why({ got }: PartProps) {
   )
 }
 
-/** Until when the role is held that lets them in, and from whom. */
+/** How long the role that gives access is held, and who gave it. */
 function Held({ by }: { by: Explained['reasons'][number]['role_grant'] }) {
   if (!by) return null
   return (

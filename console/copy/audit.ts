@@ -90,7 +90,7 @@ export const audit = {
   save_again: 'Save the file',
 }
 
-/** Where something that was refused is said in another way than "Refused: " and its sentence. */
+/** For refusals whose sentence is not "Refused: " and that of the event. */
 export const failures: Partial<Record<BuiltinEventType, string>> = {
   login: 'sign-in as {who} failed',
   bootstrap: 'setting up the server failed',

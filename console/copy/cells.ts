@@ -4,7 +4,7 @@ type Counts = { linked_from: number; items: number; grants: number | null }
 /** The service counts to 1000. */
 const counted = (n: number, one: string): string => (n >= 1000 ? `1000 or more ${one}s` : count(n, one))
 
-/** Among so many cells words are looked for. */
+/** Words are looked for among this many cells. */
 export const soughtMax = 100
 
 /** Cells: the list, one cell, its editor and sharing. */

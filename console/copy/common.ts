@@ -5,7 +5,7 @@ const lists = new Intl.ListFormat('en')
 /** `1 session`, `3 sessions`. */
 export const count = (n: number, one: string, many = `${one}s`): string =>
   `${numbers.format(n)} ${counted.select(n) === 'one' ? one : many}`
-/** The same of what the server counts to 1000 only. */
+/** The same for counts of the server, which end at 1000. */
 export const most = (n: number, one: string): string =>
   n >= 1000 ? `${numbers.format(n)} ${one}s or more` : count(n, one)
 export const number = (n: number): string => numbers.format(n)
@@ -46,7 +46,7 @@ export const words = {
 }
 
 const stay = (n: number): string => (n === 1 ? 'stays' : 'stay')
-/** Things that are there, and what they do together: `1 session and 2 tokens end`; empty if there are none. */
+/** Things that exist, and what they do together: `1 session and 2 tokens end`; empty if there are none. */
 const together = (
   things: readonly (readonly [n: number, one: string])[],
   does: string,
@@ -62,7 +62,7 @@ const sentences = (...all: string[]): string =>
     .map((one) => `${one}.`)
     .join(' ')
 
-/** What the deletion of an account, one's own or another's, ends and leaves; what there is none of is left out. */
+/** What the deletion of an account, one's own or another's, ends and leaves; zero counts are left out. */
 export const deletion = {
   counted: (
     name: string,
@@ -88,7 +88,7 @@ export const deletion = {
       'An admin can undelete the account; sessions and tokens do not come back',
     ),
 }
-/** Ending all sessions, or tokens, of somebody. */
+/** Ending all sessions, or all tokens, of somebody. */
 export const endings = {
   sessions: (n: number) =>
     sentences(

@@ -1,4 +1,4 @@
-/** The pages that need nobody signed in: welcome, first run, sign in, sign up. */
+/** The pages that need no sign-in: welcome, first run, sign in, sign up. */
 export const entry = {
   username: 'Username',
   username_or_email: 'Username or e-mail',

@@ -181,7 +181,7 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
   cell_version_conflict: 'Somebody else saved this cell meanwhile.',
 }
 
-/** A sentence for a person. Reasons of a consumer's own methods have only their name, or a detail. */
+/** A sentence for people. Reasons of a consumer's own methods have only their name, or a detail. */
 export function explain({ reason, data }: Refused): string {
   if (data.outcome === 'unknown') return `The connection to the database broke meanwhile. ${unsure}`
   const text = Object.hasOwn(texts, reason) ? texts[reason as BuiltinReason] : undefined

@@ -114,7 +114,7 @@ export const me = {
   the_server: 'the server',
 }
 
-/** `read_only`, `full` or `methods:a,b` as it is said to people. */
+/** `read_only`, `full` or `methods:a,b` in words. */
 export function scopeText(scope: string): string {
   if (scope === 'full') return me.scopes.full.label
   if (scope === 'read_only') return me.scopes.read_only.label

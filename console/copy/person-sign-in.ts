@@ -1,4 +1,4 @@
-/** How a person signs in, as admins see and mend it. */
+/** How a person signs in, as admins see and change it. */
 export const personSignIn = {
   tab: 'Sign-in',
   password: 'Password',

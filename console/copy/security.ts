@@ -1,6 +1,6 @@
 import { count } from './common.ts'
 
-/** How the own account signs in. */
+/** How one's own account signs in. */
 export const security = {
   second_factor: 'Second factor',
   on: 'on',
@@ -79,6 +79,6 @@ export const security = {
   link_removed: 'The provider is unlinked.',
 }
 
-/** How the owner of a session has proven who they are, in order. */
+/** How the owner of a session proved their identity, in order. */
 export const provenBy = (methods: readonly string[]): string =>
   methods.map((method) => security.proven_by[method] ?? method).join(', ')

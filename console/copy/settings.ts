@@ -1,4 +1,4 @@
-/** What admins switch while the server runs. */
+/** What admins can change while the server runs. */
 export const settings = {
   title: 'Settings',
   signup: 'Open sign-up',

@@ -1,6 +1,6 @@
 import { count, number } from './common.ts'
 
-/** How the server is. */
+/** The state of the server. */
 export const status = {
   title: 'Status',
   version: 'Version',

@@ -37,7 +37,7 @@ export const why = {
   without_end: 'it is ended',
   given_by: 'given by',
   the_server: 'the server',
-  /** `shared`: the role that it is shared with, where that is known. */
+  /** `shared`: the role that it is shared with, if known. */
   near: {
     scope_differs: (shared?: Shared) =>
       shared && !shared.scope_id

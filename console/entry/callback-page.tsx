@@ -14,7 +14,10 @@ import { Skeleton } from '../ui/resource.tsx'
 import { EntryFrame } from './entry-card.tsx'
 import { SecondStepCard, secondStepOf } from './second-step.tsx'
 
-/** Where a provider leads back to; who was signed in before has gone there to link it, or to prove again who they are. */
+/**
+ * Where a provider leads back to. A person who was already signed in went there to link an identity, or to prove again
+ * who they are.
+ */
 export default function CallbackPage({ params: { provider = '' } }: PageProps) {
   const href = signedIn.value ? to('/me/security') : to('/')
   const finish = useRun(() => client.account.oidc_finish({ provider, query: returned }))
@@ -23,7 +26,7 @@ export default function CallbackPage({ params: { provider = '' } }: PageProps) {
     location.replace(signedIn.peek() ? href : server.home)
   }
   useEffect(() => {
-    // What came back works once: after a reload there is nothing to finish.
+    // The answer of the provider works once: after a reload there is nothing to finish.
     if (returned) void finish.send(undefined).then((result) => result && done())
     else location.replace(href)
   }, [])

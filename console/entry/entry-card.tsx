@@ -13,7 +13,7 @@ import { SignUp } from './sign-up.tsx'
 export type Step = 'sign_in' | 'sign_up' | 'setup' | 'recover' | 'unkept'
 export type StepProps = { onDone(): void; onStep(step: Step): void }
 
-/** The way in: one step after the other takes the place of the card. */
+/** The way in: one step after the other replaces the card. */
 export function EntryCard({ first, onDone }: { first?: Step; onDone?: () => void }) {
   const isNew = session.value?.account === null && session.value.isNew
   const [step, go] = useState<Step>(first ?? (isNew ? 'setup' : 'sign_in'))
@@ -29,7 +29,7 @@ export function EntryCard({ first, onDone }: { first?: Step; onDone?: () => void
   return step === 'sign_up' ? <SignUp {...props} /> : <SignIn {...props} />
 }
 
-/** The server has opened a session, and the browser has not kept its cookie. */
+/** The server opened a session, but the browser did not keep its cookie. */
 const Unkept = ({ onStep }: Pick<StepProps, 'onStep'>) => (
   <EntryFrame title={entry.unkept_title} about={isSecureContext ? entry.unkept_cookies : entry.unkept_http}>
     <Button kind="primary" wide onClick={() => onStep('sign_in')}>
@@ -38,7 +38,7 @@ const Unkept = ({ onStep }: Pick<StepProps, 'onStep'>) => (
   </EntryFrame>
 )
 
-/** Name of the product, a card with a heading that takes the focus, and links below. */
+/** The name of the product, a card with a heading that takes the focus, and links below. */
 export function EntryFrame({
   title,
   about,
@@ -75,7 +75,7 @@ export function EntryFrame({
   )
 }
 
-/** Shows what is wrong only once the form was sent; `reset`: another form takes its place. */
+/** Shows faults only after the form was sent; `reset`: another form takes its place. */
 export function useChecked<F extends Record<string, string | null>>(
   faults: F,
 ): { faults: Partial<F>; check(): boolean; reset(): void } {

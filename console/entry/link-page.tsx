@@ -19,7 +19,7 @@ import { SignUp } from './sign-up.tsx'
 
 type Ticket = Awaited<ReturnType<typeof client.account.ticket>>
 
-/** What the link of a message leads to. It says what it is for; only a press of the button uses it up. */
+/** The page of the link in a message. It says what the link is for; only pressing the button uses it up. */
 export default function LinkPage() {
   const token = fragment.ticket ?? ''
   const [found, setFound] = useState<Ticket | null>(null)

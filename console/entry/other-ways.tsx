@@ -9,14 +9,14 @@ import { Fault } from '../ui/fault.tsx'
 
 type Offer = Awaited<ReturnType<typeof client.account.options>>
 type Props = {
-  /** A passkey may sign in here; without it there are only the providers, which may also sign up. */
+  /** A passkey can sign in here; without this callback there are only the providers, which may also sign up. */
   onDone?: () => void
   invite_token?: string | undefined
   /** Proves again who is signed in, in one of these ways. */
   again?: readonly string[]
 }
 
-/** What the server offers besides a password. Where it does not say, the password is still there. */
+/** What the server offers besides a password. If it does not answer, the password remains. */
 export function OtherWays({ onDone, invite_token, again }: Props) {
   const [offer, setOffer] = useState<Offer | null>(null)
   useEffect(() => {

@@ -10,7 +10,7 @@ import { Form } from '../ui/form.tsx'
 import { Note } from '../ui/note.tsx'
 import { EntryFrame, type StepProps, useChecked } from './entry-card.tsx'
 
-/** Asks for a link; the answer is the same whether there is such an account or not. */
+/** Asks for a link; the answer is the same whether or not there is such an account. */
 export function Recover({ onStep }: StepProps) {
   const [identifier, setIdentifier] = useState('')
   const [isSent, setSent] = useState(false)

@@ -15,11 +15,14 @@ type Second = { methods: Way[]; passkey_options?: PasskeyOptions }
 type Props = Second & { onDone(): void }
 type CardProps = Props & { onAgain(): void }
 
-/** What a refusal asks for besides the first step, if it does. */
+/** The second step that a refusal asks for, if it does. */
 export const secondStepOf = (error: Refusal | null): Second | null =>
   error?.reason === 'second_factor_required' ? (error.data as Second) : null
 
-/** It ends after some minutes or wrong codes; whoever was too slow, or is somebody else, goes back to the first step. */
+/**
+ * The step ends after some minutes or wrong codes; a person who was too slow, or is somebody else, goes back to the
+ * first step.
+ */
 export const SecondStepCard = ({ onAgain, ...props }: CardProps) => (
   <EntryFrame
     title={entry.second_title}
@@ -34,7 +37,10 @@ export const SecondStepCard = ({ onAgain, ...props }: CardProps) => (
   </EntryFrame>
 )
 
-/** The second step of a sign-in, or of proving again who is signed in: a passkey, a code of the authenticator, or one kept. */
+/**
+ * The second step of a sign-in, or of proving again who is signed in: a passkey, a code of the authenticator, or a
+ * recovery code.
+ */
 export function SecondStep({ methods, passkey_options, onDone }: Props) {
   const [way, setWay] = useState<Way>(methods[0] ?? 'totp')
   const [code, setCode] = useState('')

@@ -12,7 +12,7 @@ import { Field, PasswordField } from '../ui/field.tsx'
 import { Form } from '../ui/form.tsx'
 import { EntryFrame, isUsername, type StepProps, useChecked } from './entry-card.tsx'
 
-/** The first account of a server, for whoever can read its token file. */
+/** The first account of a server, for a person who can read its token file. */
 export function Setup({ onDone, onStep }: StepProps) {
   const [token, setToken] = useState(fragment.token ?? '')
   const [username, setUsername] = useState('')

@@ -16,7 +16,10 @@ import { OtherWays } from './other-ways.tsx'
 
 type Invite = { token: string; username: string | null; email: string | null }
 
-/** For everybody while sign-up is open, and for the invited always. A link fills the form; its token names the invite. */
+/**
+ * For everybody while sign-up is open, and always for invited people. A link fills in the form; its token names the
+ * invite.
+ */
 export function SignUp({ onDone, onStep, invite }: StepProps & { invite?: Invite }) {
   const [username, setUsername] = useState(invite?.username ?? fragment.u ?? '')
   const [email, setEmail] = useState(invite?.email ?? fragment.e ?? '')

@@ -23,10 +23,10 @@ import { inputOf, paramsOf, type Shapes, type Typed } from './schema.ts'
 
 type Answer = { ms: number; value: unknown; fault: string | null }
 
-/** Asked once per visit before the first call that changes something. */
+/** Confirmed once per visit, before the first call that changes something. */
 let mayChange = false
 
-/** A form of the parameters, the call, its result and what it may be refused with. */
+/** A form for the parameters, the call, its result and its possible refusals. */
 export function CallForm({ method, shapes }: { method: Method; shapes: Shapes }) {
   const own = signedIn.value as Session
   const [typed, setTyped] = useState<Typed>({})

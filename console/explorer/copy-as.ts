@@ -2,7 +2,7 @@ import { server } from '../api/server.ts'
 
 type Call = { method: string; params: Record<string, unknown> }
 
-/** The request as it is posted. None of these holds a credential: whoever runs it puts one in. */
+/** The request as it is posted. None of these contains a credential: the person who runs it adds one. */
 export const asJson = ({ method, params }: Call): string =>
   JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
 

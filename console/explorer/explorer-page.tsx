@@ -21,7 +21,7 @@ export type Method = {
 
 type Description = { methods: Method[]; components: { schemas: Shapes } }
 
-/** Every method with a form and its refusals, from the description that the service makes of itself. */
+/** Every method with a form and its refusals, from the service's description of itself. */
 export default function ExplorerPage() {
   const { query } = place.value
   const [sought, seek] = useState('')

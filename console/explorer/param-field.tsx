@@ -3,7 +3,7 @@ import { Checkbox, Field, SelectField, TextArea } from '../ui/field.tsx'
 import { Words } from '../ui/words.tsx'
 import type { Fault, Input, Typed } from './schema.ts'
 
-/** One parameter, by its kind; `typed` holds what is in all of them. */
+/** One parameter, by its kind; `typed` holds the values of all of them. */
 export function ParamField({
   input,
   typed,

@@ -24,7 +24,7 @@ export type Input = { name: string; isRequired: boolean; isNullable: boolean; hi
   | { kind: 'json' }
 )
 
-/** One level of objects has fields of its own; what is deeper, or one of several shapes, is written as JSON. */
+/** One level of objects has its own fields; deeper objects, and unions, are written as JSON. */
 export function inputOf(name: string, sent: Schema, isRequired: boolean, shapes: Shapes, depth = 0): Input {
   const { schema, isNullable } = withoutNull(resolved(sent, shapes), shapes)
   const { type, description = '', maxLength } = schema
@@ -60,7 +60,7 @@ function withoutNull(schema: Schema, shapes: Shapes): { schema: Schema; isNullab
     : { schema, isNullable: false }
 }
 
-/** What was typed, by the path of the field: empty is left out, null is `null`. */
+/** The typed text by the path of its field: empty is left out, null is `null`. */
 export type Typed = Record<string, string | null>
 export type Fault = { path: string; message: string }
 

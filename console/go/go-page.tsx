@@ -9,7 +9,7 @@ import { ButtonLink } from '../ui/button.tsx'
 import { Page } from '../ui/page.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
 
-/** Where the page of an id is: of a cell, and for admins of an account or an actor; null: nothing that one may see. */
+/** The page of an id: of a cell, and for admins of an account or an actor; null: nothing that the reader may see. */
 async function pageOf(id: string): Promise<string | null> {
   const own = acting.peek() ? { acting: acting.peek() as string } : {}
   if ((await client.try.cell_get({ id, ...own })).ok) return to(`/cells/${id}`)

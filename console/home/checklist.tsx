@@ -11,13 +11,15 @@ const hidden = remembered('checklist')
 
 type Step = { label: string; isDone: boolean; href: string }
 
-/** The way from an empty server to a second person who works with you; null: over or hidden, undefined: not known yet. */
+/**
+ * The way from an empty server to a second person who works with you; null: over or hidden, undefined: not yet known.
+ */
 export function useSteps(isWanted: boolean): readonly Step[] | null | undefined {
   const enabled = isWanted && !hidden.value
   const asked = [
     ['cell_create'],
     ['invite_create'],
-    // Offered, or assigned by somebody; the server gives roles too.
+    // Offered, or assigned by somebody; the server also gives roles.
     ['role_grant_offer_create', 'role_grant_create'],
     ['cell_grant_create'],
   ].map((event_types) =>

@@ -18,7 +18,7 @@ export default function HomePage() {
   const offers = useCall('role_grant_offer_list', { limit: 50 })
   const cells = useCall('cell_list', { limit: 5, order_by: 'updated_at' }, { fresh: true })
   const steps = useSteps(isAdmin.value)
-  // What may come above the lists is known before they are drawn, so that they do not move.
+  // Waits until it is known what comes above the lists, so that they do not move.
   if ((offers.isLoading || steps === undefined) && !cells.error)
     return (
       <Page title={home.title}>

@@ -17,7 +17,7 @@ import { toast } from '../ui/toast.tsx'
 
 type Offer = Output<'role_grant_offer_history'>['offers'][number]
 
-/** Offers to the account and by its actors, with what became of them; one's own can be taken back. */
+/** Offers to the account and by its actors, with what became of them; one's own can be retracted. */
 export function History() {
   const { account, actor } = signedIn.value as Session
   const list = usePages('role_grant_offer_history', {}, ({ offers }) => offers)
@@ -64,7 +64,7 @@ export function History() {
   )
 }
 
-/** An offer to a person names an actor only where there are several to choose from. */
+/** An offer to a person names an actor only if there are several to choose from. */
 function Recipient({ offer: { to_account_id, to_actor_id }, own }: { offer: Offer; own: string }) {
   if (to_account_id === own) return inbox.you
   if (to_actor_id) return <ActorName id={to_actor_id} />

@@ -45,7 +45,7 @@ export function Waiting() {
   )
 }
 
-/** Taken by the actor that it is for, whoever acts now, or by the acting one. */
+/** Accepted by the actor that it is for, whoever acts now, or else by the acting one. */
 function One({ offer }: { offer: Offer }) {
   const { actors, actor } = signedIn.value as Session
   const [isAsking, ask] = useState(false)

@@ -15,7 +15,7 @@ import { Note } from '../ui/note.tsx'
 import { showSecret } from '../ui/secret.tsx'
 import { toast } from '../ui/toast.tsx'
 
-/** It only fills the form of the page; it proves nothing. */
+/** The link only fills in the form of the page; it proves nothing. */
 export function linkOf({ email, username }: { email: string | null; username: string | null }): string {
   const filled = new URLSearchParams()
   if (username) filled.set('u', username)

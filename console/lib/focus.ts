@@ -1,6 +1,6 @@
 /**
- * Where the page removes what has the focus, such as the row of something deleted, a heading gets it: that of the dialog
- * on top, or of the page. A browser would begin again at the top and say nothing.
+ * If the page removes the focused element, such as the row of something deleted, a heading gets the focus: that of the
+ * topmost dialog, or of the page. A browser would start again at the top and announce nothing.
  */
 export function keepFocus(): void {
   let last: EventTarget | null = null

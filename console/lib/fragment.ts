@@ -1,4 +1,7 @@
-/** What a link has put behind `#`. It is dropped from the address before anything is requested, unless it only says where to go. */
+/**
+ * The data of a link behind `#`. It is dropped from the address before anything is requested, unless it only says where
+ * to go.
+ */
 export const fragment: {
   token?: string
   u?: string
@@ -7,12 +10,12 @@ export const fragment: {
   [key: string]: string | undefined
 } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)))
 
-/** What a provider has put into the query of the address it led back to; it is dropped as well. */
+/** What a provider put into the query of the address it led back to; dropped as well. */
 export const returned = location.pathname.startsWith('/admin/callback/') ? location.search.slice(1) : ''
 
 const isPrivate = Object.keys(fragment).some((key) => key !== 'to') && location.hash.includes('=')
 if (returned || isPrivate)
   history.replaceState(history.state, '', location.pathname + (returned ? '' : location.search))
 
-// Another link, opened where this page is: the browser keeps the page, which has read the first one only.
+// Another link was opened in place of this page: the browser keeps the page, which has only read the first link.
 addEventListener('hashchange', () => location.hash.includes('=') && location.reload())

@@ -1,6 +1,6 @@
 import { type JsonObject, stepOf } from './json.ts'
 
-/** What is wrong with a text that is to become the data of a cell, and where: offsets into the text. */
+/** What is wrong with a text that is to become the data of a cell, with offsets into the text. */
 export type Problem = { from: number; to: number } & (
   | { kind: 'expected'; what: Expected }
   | { kind: 'not_object' | 'kind_inside' }
@@ -8,15 +8,15 @@ export type Problem = { from: number; to: number } & (
   | { kind: 'too_large' | 'too_deep'; size: number }
 )
 export type Expected = 'value' | 'key' | 'colon' | 'comma' | 'end' | 'string'
-/** Where the value of each JSON pointer stands. */
+/** The place of the value of each JSON pointer. */
 type Places = Map<string, { from: number; to: number }>
 
 const bytesMax = 262_144
 const depthMax = 64
-/** More would only repeat what is wrong. */
+/** More would only repeat the same. */
 const problemsMax = 50
 
-/** The data, or why the service would refuse it or store something else than was typed. */
+/** The data, or why the service would refuse it or store something other than what was typed. */
 export function checkData(text: string): { data: JsonObject } | { problems: Problem[] } {
   const problems = scan(text)
   if (problems.length > 0) return { problems }
@@ -25,7 +25,7 @@ export function checkData(text: string): { data: JsonObject } | { problems: Prob
   return size > bytesMax ? { problems: [{ kind: 'too_large', size, from: 0, to: 0 }] } : { data }
 }
 
-/** Where the value at a path of keys begins and ends; of the nearest that is there, where it is missing. */
+/** The start and end of the value at a path of keys; if it is missing, of the nearest existing one. */
 export function placeOf(text: string, path: readonly unknown[]): { from: number; to: number } {
   const places: Places = new Map()
   scan(text, places)
@@ -48,7 +48,7 @@ const token = new RegExp(
 
 type Frame = { keys: Set<string> | null; pointer: string; key: string; index: number; from: number }
 
-/** Reads the text once, as strictly as `JSON.parse` does; after the first mistake of syntax nothing more is said. */
+/** Reads the text once, as strictly as `JSON.parse` does; reports nothing after the first syntax error. */
 function scan(text: string, places?: Places): Problem[] {
   const problems: Problem[] = []
   const open: Frame[] = []
@@ -115,6 +115,6 @@ function scan(text: string, places?: Places): Problem[] {
   return problems
 }
 
-/** Integers up to 2^53, and whatever a double does not turn into infinity. */
+/** Integers up to 2^53, and other numbers that a double does not turn into infinity. */
 const isExact = (text: string): boolean =>
   /^-?\d+$/.test(text) ? Number.isSafeInteger(Number(text)) : Number.isFinite(Number(text))

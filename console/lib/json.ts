@@ -4,7 +4,7 @@ export type JsonObject = { [key: string]: Json }
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** By value; the order of keys does not count. */
+/** Compares by value; the order of keys does not count. */
 export function isSame(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (Array.isArray(a) && Array.isArray(b))
@@ -41,8 +41,8 @@ export type Conflict = {
 }
 
 /**
- * Both sides' changes of `base`. Where both changed the same value in different ways, `choose` decides; what it was
- * asked is among `conflicts`.
+ * Applies the changes of both sides to `base`. If both changed the same value in different ways, `choose` decides; what
+ * it was asked is in `conflicts`.
  */
 export function merge(
   base: Json | undefined,

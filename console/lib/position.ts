@@ -1,7 +1,7 @@
 const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const base = BigInt(digits.length)
 
-/** The first `length` digits as a number; what is missing counts as 0. */
+/** The first `length` digits as a number; missing ones count as 0. */
 const numberOf = (text: string, length: number): bigint =>
   [...text.slice(0, length).padEnd(length, '0')].reduce(
     (value, digit) => value * base + BigInt(digits.indexOf(digit)),
@@ -15,15 +15,15 @@ function textOf(value: bigint, length: number): string {
 }
 
 /**
- * The shortest position between two others in byte order that does not end in 0, from the middle of what there is; null
- * as a bound is the beginning or the end. Null: there is none, because `high` is `low` with nothing but zeros behind it.
+ * The shortest position between two others in byte order that does not end in 0, from the middle of the range; a null
+ * bound is the beginning or the end. Null: there is none, because `high` is `low` followed by nothing but zeros.
  */
 export function between(low: string | null, high: string | null): string | null {
   const start = low ?? ''
   if (high?.startsWith(start) && /^0*$/.test(high.slice(start.length))) return null
   for (let length = 1; ; length++) {
     const first = numberOf(start, length) + 1n
-    // A beginning of `high` comes before it.
+    // A prefix of `high` comes before it.
     const last =
       high === null ? base ** BigInt(length) - 1n : numberOf(high, length) - (high.length > length ? 0n : 1n)
     let middle = (first + last) / 2n

@@ -1,6 +1,6 @@
 import { effect, type Signal, signal } from '@preact/signals'
 
-/** What a browser keeps of this page: a look, or the last actor. Never anything secret. */
+/** What a browser stores for this page: a look, or the last actor. Never anything secret. */
 export function remembered(
   name: 'theme' | 'actor' | 'zone' | 'density' | 'checklist' | 'keys',
 ): Signal<string> {
@@ -11,7 +11,7 @@ export function remembered(
       if (value.value) localStorage.setItem(key, value.value)
       else localStorage.removeItem(key)
     } catch {
-      // A browser that stores nothing forgets it with the page.
+      // In a browser that stores nothing it is lost with the page.
     }
   })
   return value

@@ -21,10 +21,10 @@ export const to = (path: string, query: Record<string, string | null | undefined
   return `${base}${path === '/' ? '' : path}${kept.size ? `?${kept}` : ''}`
 }
 
-/** `ask`: asked before the page is left; false keeps it. `back`: told that Back has left, and comes here again. */
+/** `ask`: called before the page is left; false stays. `back`: called when Back has left the page, to return to it. */
 export const leaveGuard: { ask?: (() => boolean) | undefined; back?: (() => void) | undefined } = {}
 
-/** Opens a page. `replace`: Back does not return to the present one. */
+/** Opens a page. `replace`: Back does not return to the current one. */
 export function go(href: string, { replace = false } = {}): void {
   if (!replace && leaveGuard.ask && !leaveGuard.ask()) return
   history.replaceState({ ...history.state, top: scrollY }, '')

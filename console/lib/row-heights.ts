@@ -1,11 +1,11 @@
-/** Where the rows of a list begin. A row that was never seen counts as high as the usual one. */
+/** The offsets of the rows of a list. A row that was never measured counts with the usual height. */
 export class RowHeights {
   #usual = 40
   #sizes = new Float64Array(0)
   #starts = new Float64Array(1)
-  /** Up to this row the starts are computed. */
+  /** The offsets are computed up to this row. */
   #valid = 0
-  /** The heights that were seen and are not the usual one, by the key of the row. */
+  /** Measured heights other than the usual one, by the key of the row. */
   #odd = new Map<string, number>()
   #keyOf: (index: number) => string = String
 
@@ -17,7 +17,7 @@ export class RowHeights {
     return this.start(this.count)
   }
 
-  /** Other rows, or more of them; what was seen of a row counts wherever it stands now. */
+  /** Sets other rows, or more of them; measured heights stay with their rows, wherever they are now. */
   fit(count: number, keyOf: (index: number) => string): void {
     this.#keyOf = keyOf
     this.#sizes = new Float64Array(count).fill(this.#usual)
@@ -28,7 +28,7 @@ export class RowHeights {
     this.#valid = 0
   }
 
-  /** Nothing that was seen counts any more, as after a change of the width. */
+  /** Forgets all measured heights, as after a change of the width. */
   forget(usual: number): void {
     this.#usual = usual
     this.#odd.clear()

@@ -2,14 +2,14 @@ import { effect, type Signal } from '@preact/signals'
 import { remembered } from './remembered.ts'
 
 export type Theme = '' | 'light' | 'dark'
-/** Empty: that of the system. */
+/** Empty: the theme of the system. */
 export const theme = look('theme')
 
 export type Density = '' | 'compact'
-/** How close rows stand; where fingers point they stay as they are. */
+/** How close rows are; on touch screens they stay as they are. */
 export const density = look('density')
 
-/** Kept by the browser, and told to the style sheets. */
+/** Stored by the browser, and passed to the style sheets. */
 function look(name: 'theme' | 'density'): Signal<string> {
   const value = remembered(name)
   const { dataset } = document.documentElement

@@ -5,7 +5,7 @@ export const zone = remembered('zone')
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'narrow' })
 
-/** A time of UTC, or moved into the zone of the browser; a formatter of Intl takes ten times as long, in each row. */
+/** A time in UTC, or moved into the zone of the browser. A formatter of Intl takes ten times as long, in each row. */
 function iso(at: string, isUtc: boolean): string {
   const time = new Date(at)
   return new Date(isUtc ? time : time.getTime() - time.getTimezoneOffset() * 60_000).toISOString()
@@ -19,10 +19,10 @@ export const shortTime = (at: string): string => minutes(at, zone.value === 'utc
 /** `09:14:02`. */
 export const clockTime = (at: string): string => iso(at, zone.value === 'utc').slice(11, 19)
 
-/** As a field for a time has it, in the zone that times are shown in. */
+/** In the format of a time field, in the zone that times are shown in. */
 export const toField = (at: string): string => shortTime(at).replace(' ', 'T')
 
-/** What such a field holds; null while it is not whole. */
+/** The value of such a field; null while it is incomplete. */
 export function fromField(text: string): string | null {
   const ms = Date.parse(zone.value === 'utc' ? `${text}Z` : text)
   return Number.isNaN(ms) ? null : new Date(ms).toISOString()
@@ -51,6 +51,6 @@ export function distance(at: string, now = Date.now()): string {
 
 const week = 604_800_000
 
-/** The distance within a week, later the date. */
+/** The distance within a week, otherwise the date. */
 export const ago = (at: string, now = Date.now()): string =>
   Math.abs(Date.parse(at) - now) < week ? distance(at, now) : shortTime(at)

@@ -1,6 +1,6 @@
 import { CellkeepError } from '../../src/client/client.ts'
 
-/** Passkeys, in the JSON form that the server sends and takes; Safari before 18.4 has no such form of its own. */
+/** Passkeys, in the JSON form of the server; Safari before 18.4 cannot convert it itself. */
 
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(atob(text.replace(/-/g, '+').replace(/_/g, '/')), (sign) => sign.charCodeAt(0))
@@ -17,7 +17,7 @@ export type PasskeyOptions = Json & { challenge: string }
 type Listed = { id: string }[] | undefined
 const listed = (of: unknown) => (of as Listed)?.map((one) => ({ ...one, id: bytesOf(one.id) }))
 
-/** The response to the options of the server; undefined: the person has closed the dialog of the browser. */
+/** The response to the options of the server; undefined: the person closed the browser's dialog. */
 export async function createPasskey(options: PasskeyOptions) {
   const user = options.user as { id: string }
   const publicKey = {
@@ -37,7 +37,7 @@ export async function createPasskey(options: PasskeyOptions) {
   })
 }
 
-/** As `createPasskey`, for signing in and for proving who it is. */
+/** The same as `createPasskey`, for signing in and for proving one's identity. */
 export async function askPasskey(options: PasskeyOptions) {
   const publicKey = {
     ...options,
@@ -68,7 +68,7 @@ const jsonOf = <R>(of: PublicKeyCredential, response: R) => ({
 const elsewhere = () => new CellkeepError('passkey', 'passkey_elsewhere', 0, {})
 
 /**
- * Whatever stopped it, the browser has told the person, save that the page is not of the domain of the passkeys, or came
+ * The browser has already told the person the cause, except if the page is not of the domain of the passkeys, or came
  * over plain http, where browsers have none.
  */
 async function unlessClosed(ask: () => Promise<Credential | null>): Promise<PublicKeyCredential | undefined> {

@@ -16,7 +16,7 @@ import { showCodes } from './recovery-codes.tsx'
 import { PasskeyName } from './rename-passkey.tsx'
 
 type Props = {
-  /** A role asks for a second factor: then the passkey is to be one. */
+  /** True: a role requires a second factor, so the passkey must be one. */
   isNeeded: boolean
   onClose(): void
 }
@@ -27,7 +27,7 @@ export function AddPasskey({ isNeeded, onClose }: Props) {
   const [isSent, setSent] = useState(false)
   const [isStopped, setStopped] = useState(false)
   const begin = useSend('account_passkey_register_begin')
-  // What the device has made is registered too, though the dialog was closed meanwhile.
+  // Registers what the device has made even if the dialog was closed meanwhile.
   const finish = useRun(
     async (options: Parameters<typeof createPasskey>[0]) => {
       const response = await createPasskey(options)

@@ -59,7 +59,7 @@ export function ChangeActorName({ onClose }: Props) {
   )
 }
 
-/** A new address counts once its link is opened; none counts at once. */
+/** A new address counts once its link is opened; removing the address counts at once. */
 export function ChangeEmail({ onClose }: Props) {
   const { account } = signedIn.value as Session
   const change = useSend('account_email_change', {

@@ -14,7 +14,7 @@ import { Fault } from '../ui/fault.tsx'
 import { PasswordField } from '../ui/field.tsx'
 import { toast } from '../ui/toast.tsx'
 
-/** `isFirst`: the account has none, and a fresh session stands in for it. */
+/** `isFirst`: the account has no password, and a fresh session replaces it. */
 export function ChangePassword({ isFirst, onClose }: { isFirst: boolean; onClose(): void }) {
   const [current, setCurrent] = useState('')
   const [next, setNext] = useState('')

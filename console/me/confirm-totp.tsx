@@ -16,7 +16,7 @@ import { showCodes } from './recovery-codes.tsx'
 
 type Props = { begun: Output<'account_totp_enrol'>; onClose(): void }
 
-/** Shows the secret, and makes it count once a code of it has come back. */
+/** Shows the secret, and activates it once a code of it was entered. */
 export function ConfirmTotp({ begun: { secret, uri }, onClose }: Props) {
   const [code, setCode] = useState('')
   const [isSent, setSent] = useState(false)
@@ -75,7 +75,7 @@ export function ConfirmTotp({ begun: { secret, uri }, onClose }: Props) {
   )
 }
 
-/** Its code is loaded with the first one; without it there is still the secret. */
+/** The code that draws it is loaded when the first one is shown; without it the secret still works. */
 function QrCode({ text }: { text: string }) {
   const [Drawn, setDrawn] = useState<ComponentType<{ text: string }> | null>(null)
   useEffect(() => {

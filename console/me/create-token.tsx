@@ -16,7 +16,7 @@ import { MethodPicker } from './method-picker.tsx'
 type Scope = 'read_only' | 'methods' | 'full'
 const scopes = (['read_only', 'methods', 'full'] as const).map((value) => ({ value, ...me.scopes[value] }))
 
-/** Asks what it is for; the secret is shown once. */
+/** Asks for the purpose of the token; the secret is shown once. */
 export function CreateToken({ onClose }: { onClose(): void }) {
   const [name, setName] = useState('')
   const [scope, setScope] = useState<Scope>('read_only')

@@ -6,7 +6,7 @@ import { explain } from '../copy/errors.ts'
 import { me } from '../copy/me.ts'
 import { Confirm } from '../ui/dialog.tsx'
 
-/** Counted first, and only with the name typed. */
+/** Counts what ends first, and requires that the name is typed. */
 export function DeleteAccount({ onClose }: { onClose(): void }) {
   const { username } = (signedIn.value as Session).account
   const preview = useCall('account_delete_preview', {}, { fresh: true })

@@ -15,7 +15,7 @@ import { toast } from '../ui/toast.tsx'
 type Link = Output<'account_sign_in_get'>['links'][number]
 type Provider = { id: string; label: string }
 
-/** Identities elsewhere: at most one of each provider. */
+/** Identities at providers: at most one of each. */
 export function Links({ links, providers }: { links: readonly Link[]; providers: readonly Provider[] }) {
   const [asked, ask] = useState<Link | null>(null)
   const others = providers.filter(({ id }) => !links.some(({ provider }) => provider === id))
@@ -45,7 +45,7 @@ export function Links({ links, providers }: { links: readonly Link[]; providers:
               head: security.unlink,
               end: true,
               width: '80px',
-              // Without a provider the server has no method for it.
+              // Without a provider the server does not have the method.
               cell: (link) =>
                 providers.length > 0 && (
                   <Button small onClick={() => ask(link)}>

@@ -7,7 +7,7 @@ import { Resource } from '../ui/resource.tsx'
 
 type Method = { name: string }
 
-/** The methods of this server, of which a token gets some. */
+/** The methods of this server, from which those of a token are chosen. */
 export function MethodPicker({
   chosen,
   onChange,

@@ -13,7 +13,10 @@ import { Totp } from './totp.tsx'
 export type SignIn = Output<'account_sign_in_get'>
 export type SecurityProps = { of: SignIn }
 
-/** What the account signs in with. What this server does not offer is left out, unless the account has it. */
+/**
+ * The ways in which the account signs in. Those that this server does not offer are left out, unless the account has
+ * them.
+ */
 export function Security() {
   const signIn = useCall('account_sign_in_get', {})
   const { data: offers } = useRead([null, 'options'], () => client.account.options())

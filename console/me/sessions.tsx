@@ -86,7 +86,7 @@ export function Sessions() {
   )
 }
 
-/** One after the other; each that has ended meanwhile is as good. */
+/** Ends them one after the other; one that has already ended is fine. */
 function EndOthers({ sessions }: { sessions: readonly Session[] }) {
   const others = sessions.filter(({ current }) => !current)
   const end = useRun(

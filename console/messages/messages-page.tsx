@@ -13,7 +13,7 @@ type State = keyof typeof messages.states
 const states = Object.keys(messages.states) as State[]
 const kinds = { queued: 'accent', sent: 'ok', failed: 'bad', suppressed: 'plain' } as const
 
-/** What became of the mails that the server sends; neither their address nor their link is told. */
+/** The mails of the server and what became of them; shows neither address nor link. */
 export default function MessagesPage() {
   const sought = place.value.query.get('state')
   const state = states.find((one) => one === sought) ?? null

@@ -24,7 +24,7 @@ import { type PartProps, spoiltByRole } from './person-page.tsx'
 const whereOf = ({ scope_kind, scope_id }: Pick<RoleGrant, 'scope_kind' | 'scope_id'>): string =>
   scope_id ? `${scope_kind} ${shortId(scope_id)}` : words.everywhere
 
-/** What each actor of the person may do, and what waits for an answer. */
+/** The roles of each actor of the person, and the offers that wait for an answer. */
 export function Access({ person }: PartProps) {
   const [ending, end] = useState<RoleGrant | null>(null)
   const [shown, show] = useState<RoleGrant | null>(null)
@@ -121,7 +121,7 @@ function TakeBack({ offer: { offer_id, role } }: { offer: Waiting }) {
 
 const ofRoles = ['role_grant_create', 'role_grant_revoke']
 
-/** What was given to the person and ended lately. */
+/** Roles of the person that were given or ended lately. */
 function History({ account_id }: { account_id: string }) {
   const { data } = useCall('audit_log_list', { account_id, event_types: ofRoles, limit: 5 })
   if (!data || data.events.length === 0) return null

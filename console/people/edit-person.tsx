@@ -29,7 +29,7 @@ export function EditUsername({ person: { account }, onClose }: Props) {
 }
 
 export function EditEmail({ person: { account }, onClose }: Props) {
-  // What is known of the present address says nothing of another one.
+  // Whether the current address is verified says nothing about another one.
   const [isPresent, setPresent] = useState(true)
   const [chosen, setChosen] = useState<boolean>()
   const verified = chosen ?? (isPresent && account.email_verified)

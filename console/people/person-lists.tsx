@@ -42,7 +42,7 @@ export function PersonOffers({ person: { account } }: PartProps) {
   )
 }
 
-/** Those of each actor; most people have one. */
+/** The cells of each actor; most people have one. */
 export const PersonCells = ({ person: { actors } }: PartProps) => (
   <>
     {actors.map(({ id }) => (

@@ -14,7 +14,7 @@ import { isPrivileged, type PartProps } from './person-page.tsx'
 type Open = 'sign_out' | 'tokens' | 'username' | 'email' | 'delete' | null
 const spoils = ['admin_account_get', 'admin_account_list', 'admin_session_list', 'admin_token_list'] as const
 
-/** What changes or ends something of a person, each with its consequences counted before. */
+/** Actions that change or end something of a person, each with its consequences counted first. */
 export function PersonMenu({ person }: PartProps) {
   const [open, setOpen] = useState<Open>(null)
   const close = (): void => setOpen(null)

@@ -28,7 +28,7 @@ import { PersonSignIn } from './person-sign-in.tsx'
 export type Person = Output<'admin_account_get'>
 export type PartProps = { person: Person }
 
-/** What a role that is given or ended makes old. */
+/** What is outdated after a role was given or ended. */
 export const spoiltByRole = [
   'admin_account_get',
   'admin_account_list',
@@ -36,7 +36,7 @@ export const spoiltByRole = [
   'audit_log_role_grant_history',
 ] as const
 
-/** Nobody but the server changes how such a person signs in. */
+/** Only the operator of the server can change how such a person signs in. */
 export const isPrivileged = ({ actors }: Person): boolean =>
   actors.some(({ role_grants }) =>
     role_grants.some(({ role, scope_id }) => scope_id === null && ['admin', 'keeper'].includes(role)),

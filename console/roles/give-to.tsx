@@ -7,7 +7,7 @@ import { Field } from '../ui/field.tsx'
 import { Resource } from '../ui/resource.tsx'
 import { Text } from '../ui/text.tsx'
 
-/** Finds the person; the rest is asked on their page. */
+/** Finds the person; their page asks for the rest. */
 export function GiveTo({ role, onClose }: { role: string; onClose(): void }) {
   const [text, setText] = useState('')
   const [query, setQuery] = useState('')

@@ -99,7 +99,7 @@ export default function RolePage({ params: { name = '' } }: PageProps) {
   )
 }
 
-/** What of the latest changes was of this role: the log itself is not kept by role, so one looks back in steps. */
+/** The latest changes of this role: the log is not indexed by role, so it is read back in steps. */
 function History({ role }: { role: string }) {
   const looked = usePages('audit_log_role_grant_history', {}, ({ events }) => events)
   return (

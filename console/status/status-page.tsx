@@ -17,7 +17,7 @@ import { Words } from '../ui/words.tsx'
 
 type Health = { isLive: boolean; reason: string | null; warnings: string[]; ahead_s: number }
 
-/** Asked every ten seconds while the page is visible. */
+/** Repeated every ten seconds while the page is visible. */
 async function health({ signal }: { signal: AbortSignal }): Promise<Health> {
   const [live, ready] = await Promise.all(
     ['/health/live', '/health/ready'].map((path) => fetch(path, { signal }).catch(() => undefined)),
@@ -94,7 +94,7 @@ export default function StatusPage() {
   )
 }
 
-/** What the node that answers has done since it began. */
+/** What the answering node has done since it started. */
 function Node() {
   const found = useCall('service_status', {}, { poll: 10_000 })
   return (

@@ -24,7 +24,7 @@ export function AskText({
   about?: string
   verb: string
   initial: string
-  /** The change that it asks for. */
+  /** The change that the text is for. */
   of: { isBusy: boolean; wait: number; error: Parameters<typeof explain>[0] | null }
   onSubmit(text: string): void
   onChange?(text: string): void

@@ -22,16 +22,16 @@ export type ButtonProps = Look & {
   children: ComponentChildren
   onClick?: (event: MouseEvent) => void
   type?: 'button' | 'submit'
-  /** Of the call that it makes; a button without one makes none. */
+  /** The state of its call; a button without one makes none. */
   isBusy?: boolean
-  /** Seconds until it works again, counted down on it. */
+  /** Seconds until it can be used again, counted down on it. */
   wait?: number
-  /** Why it cannot be used now; read out, and shown on hover. */
+  /** Why it cannot be used now; announced, and shown on hover. */
   disabled?: string | false | undefined
   autofocus?: boolean
   pressed?: boolean
   popovertarget?: string
-  /** Clicked by this key; `keys.ts` lists them. */
+  /** This key clicks it; `keys.ts` lists them. */
   shortcut?: Shortcut
 }
 export type Shortcut = 'n' | 'e' | 's' | 'r' | 'p' | 'Control+S Meta+S'

@@ -9,7 +9,7 @@ export type Column<T> = {
   cell(row: T): ComponentChildren
   /** As in `grid-template-columns`; by default an equal share. */
   width?: string
-  /** Before the value on a phone, where a value alone says too little. */
+  /** Shown before the value on a phone, where a value alone says too little. */
   label?: string
   /** Actions at the end of the row. */
   end?: boolean
@@ -24,15 +24,15 @@ type Props<T> = {
   more?: () => void
 }
 
-/** Below it all rows are drawn, so that the browser's own search finds them. */
+/** Up to this number all rows are drawn, so that the browser's own search finds them. */
 const few = 100
 
-/** On paper nobody scrolls: all loaded rows are drawn. */
+/** Paper does not scroll: all loaded rows are drawn. */
 const isPrinting = signal(false)
 for (const on of [true, false])
   addEventListener(on ? 'beforeprint' : 'afterprint', () => void (isPrinting.value = on))
 
-/** Rows and columns, of which only what is on screen is drawn; on a phone each row is a card. */
+/** Rows and columns, drawn only if they are on screen; on a phone each row is a card. */
 export function DataTable<T>({ label, columns, rows, keyOf, hasMore = false, more }: Props<T>) {
   const grid = columns.map(({ width }) => width ?? 'minmax(0, 1fr)').join(' ')
   const isVirtual = (rows.length > few || hasMore) && !isPrinting.value
@@ -65,7 +65,7 @@ type RowsProps<T> = Pick<Props<T>, 'columns' | 'rows' | 'keyOf' | 'hasMore'> & {
   more: (() => void) | undefined
 }
 
-/** Apart from the table, as they are drawn with each step of a scroll. */
+/** A component of its own, because rows are drawn with each step of a scroll. */
 function Rows<T>({ columns, rows, keyOf, isVirtual, hasMore, more }: RowsProps<T>) {
   const own = useRef<HTMLDivElement>(null)
   const { places, before, height } = useWindowRows(own, isVirtual, rows, (index) => keyOf(rows[index] as T))
@@ -88,7 +88,7 @@ function Rows<T>({ columns, rows, keyOf, isVirtual, hasMore, more }: RowsProps<T
 
 type Made<T> = Place & { row: T; columns: readonly Column<T>[]; drawn: VNode }
 
-/** A row that has been drawn is the same again in the next step of a scroll. */
+/** A row that was drawn stays the same in the next step of a scroll. */
 function useRowMemo<T>({ columns, rows, keyOf }: Pick<Props<T>, 'columns' | 'rows' | 'keyOf'>) {
   const before = useRef(new Map<string, Made<T>>())
   const now = new Map<string, Made<T>>()
@@ -125,7 +125,7 @@ const Row = <T,>({ row, columns, index, top }: Omit<Made<T>, 'drawn'>) => (
   </div>
 )
 
-/** j and k, or the arrows, go from row to row; the row's link has the focus. */
+/** j and k, or the arrows, move from row to row; the row's link has the focus. */
 function moveByKeys(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
   const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key]
   const target = event.target as HTMLElement

@@ -11,7 +11,7 @@ const hintOf = (at: string | null): string =>
 
 type Props = { label: string; value: string | null; onChange(at: string | null): void; fault?: string | null }
 
-/** A time to the minute, written in the zone that times are shown in. */
+/** A time to the minute, in the zone that times are shown in. */
 export const DateField = ({ label, value, onChange, fault }: Props) => (
   <Field
     label={label}
@@ -26,20 +26,20 @@ export const DateField = ({ label, value, onChange, fault }: Props) => (
 export type EndChoice = keyof typeof times.choices
 export type End = {
   choice: EndChoice
-  /** Of `custom`: the time, or the number of days where only whole ones count. */
+  /** For `custom`: the time, or the number of days if only whole ones count. */
   at: string | null
   days: string
 }
 export const endIn = (choice: EndChoice): End => ({ choice, at: null, days: '' })
 
-/** How many whole days; null: without an end, undefined: not chosen yet. */
+/** The number of whole days; null: no end, undefined: not chosen yet. */
 export function daysOf({ choice, days }: End): number | null | undefined {
   if (choice === 'never') return null
   if (choice !== 'custom') return Number(choice)
   return /^[1-9]\d{0,4}$/.test(days) ? Number(days) : undefined
 }
 
-/** When it ends; null: never, undefined: not chosen yet, or past. */
+/** The end; null: never, undefined: not chosen yet, or past. */
 export function endOf({ choice, at }: End): string | null | undefined {
   if (choice === 'never') return null
   if (choice === 'custom') return at === null || isPast(at) ? undefined : at
@@ -47,11 +47,11 @@ export function endOf({ choice, at }: End): string | null | undefined {
 }
 
 const choices = (Object.keys(times.choices) as EndChoice[]).toSorted(
-  // Numbers come first among the keys of an object.
+  // Numeric keys come first in an object, so move `never`.
   (a, b) => Number(b === 'never') - Number(a === 'never'),
 )
 
-/** When something ends: one of the usual spans, or a time of one's own; `inDays`: a number of days. */
+/** When something ends: one of the usual spans, or a custom time; `inDays`: a number of days. */
 export function EndField({
   label = times.ends,
   value,

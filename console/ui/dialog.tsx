@@ -21,7 +21,7 @@ export type DialogProps = {
   canDismiss?: boolean
 }
 
-/** Where the focus was before each dialog: a dialog may outlive the one that it was opened from. */
+/** Where the focus was before each dialog: a dialog may outlive the one it was opened from. */
 const cameFrom = new WeakMap<Element, Element | null>()
 
 function giveFocusBack(dialog: Element): void {
@@ -30,7 +30,10 @@ function giveFocusBack(dialog: Element): void {
   ;((to ?? document.querySelector('h1')) as HTMLElement | null)?.focus()
 }
 
-/** A native modal dialog: focus begins on what asks for it or on the first field, stays in it, and returns to where it was. */
+/**
+ * A native modal dialog: focus starts on the marked element or the first field, stays inside, and returns to where it
+ * was.
+ */
 export function Dialog({
   title,
   onClose,
@@ -42,7 +45,7 @@ export function Dialog({
 }: DialogProps) {
   const own = useRef<HTMLDialogElement>(null)
   const id = useId()
-  // Not a plain effect: that runs after the paint, when a dialog that replaces this one has taken the focus.
+  // Not a plain effect: that runs after the paint, when a dialog that replaces this one already has the focus.
   useLayoutEffect(() => {
     const dialog = own.current as HTMLDialogElement
     cameFrom.set(dialog, document.activeElement)
@@ -76,7 +79,7 @@ export function Dialog({
         onClose()
       }}
       onClose={({ currentTarget }) => {
-        // At an Escape after another one the browser closes it without asking.
+        // At a second Escape the browser closes it without asking.
         if (!currentTarget.isConnected || currentTarget.open) return
         currentTarget.showModal()
         onClose()
@@ -88,7 +91,7 @@ export function Dialog({
 }
 
 type ConfirmProps = {
-  /** A question. */
+  /** The question. */
   title: string
   /** What will happen, counted. */
   children: ComponentChildren
@@ -99,15 +102,15 @@ type ConfirmProps = {
   wait?: number
   disabled?: string | false
   fault?: string | null
-  /** To be typed; null: it concerns nobody else. */
+  /** The name to be typed; null: nobody else is concerned. */
   name?: string | null
   onConfirm(): void
   onClose(): void
 }
 
 /**
- * Asks before something that ends somebody's access or cannot be undone; focus begins on the way out. What takes much
- * from others or from oneself asks for the `name` as well.
+ * Asks before something that ends somebody's access or cannot be undone; focus starts on the button that cancels. What
+ * takes much away, from others or from oneself, also asks for the `name`.
  */
 export function Confirm({
   title,

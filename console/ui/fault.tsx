@@ -1,7 +1,7 @@
 import { Note } from './note.tsx'
 import { Words } from './words.tsx'
 
-/** Why the last attempt was refused; read out as soon as it appears. */
+/** Why the last attempt was refused; announced as soon as it appears. */
 export const Fault = ({ text }: { text: string | null | undefined }) => (
   <div role="alert" hidden={!text}>
     {text && (

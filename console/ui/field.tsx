@@ -30,7 +30,7 @@ function Framed({ label, hint, fault, children }: Frame & { children: (ids: Ids)
   )
 }
 
-/** Said where one types, as the browser would cut the end off without a word; `Form` sends nothing that is too long. */
+/** Shown during typing, because the browser would silently cut the end off; `Form` sends nothing that is too long. */
 function lengthFault(value: string, max: number | undefined) {
   const { length } = value.trim()
   const fault = max !== undefined && length > max ? words.too_long(length, max) : null
@@ -67,7 +67,7 @@ export const Field = ({
   ...rest
 }: FieldProps) => {
   const tooLong = lengthFault(value, maxlength)
-  // Chromium writes the domain of an address in ASCII, which is another address to the server.
+  // Chromium converts the domain of an address to ASCII, which the server treats as another address.
   const isEmail = type === 'email'
   return (
     <Framed label={label} hint={hint} fault={tooLong.fault ?? fault}>
@@ -200,7 +200,7 @@ export const SelectField = <V extends string>({
   </Framed>
 )
 
-/** One of a few, each with its meaning in sight. */
+/** One of a few choices, each with its meaning visible. */
 export function Choices<V extends string>({
   label,
   value,
@@ -269,7 +269,7 @@ export const Switch = ({
     aria-busy={isBusy || undefined}
     checked={checked}
     onClick={(event) => {
-      // The server's answer moves it, not the click.
+      // The server's answer switches it, not the click.
       event.preventDefault()
       if (!isBusy) onChange(!checked)
     }}

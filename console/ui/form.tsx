@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-/** Says itself what is wrong with its fields, not the browser. */
+/** Shows the faults of its fields itself, in place of the browser. */
 export const Form = (props: { onSubmit(): unknown; class?: string; children: ComponentChildren }) => (
   <form
     class={props.class}

@@ -4,7 +4,7 @@ import { toast } from './toast.tsx'
 
 export const shortId = (id: string): string => (id.length > 12 ? `${id.slice(0, 4)}..${id.slice(-4)}` : id)
 
-/** Over plain http there is no clipboard to write to, and elsewhere the browser may refuse it. */
+/** Over plain http there is no clipboard API, and elsewhere the browser may refuse it. */
 export async function copyText(text: string): Promise<void> {
   const isWritten = navigator.clipboard?.writeText(text).then(
     () => true,
@@ -13,7 +13,7 @@ export async function copyText(text: string): Promise<void> {
   toast((await (isWritten ?? copyByEvent(text))) ? words.copied : words.not_copied)
 }
 
-/** As the browser copies what is selected, but this text in place of the selection. */
+/** Lets the browser copy the selection, and replaces it by this text. */
 function copyByEvent(text: string): boolean {
   let isCopied = false
   const put = (event: ClipboardEvent): void => {
@@ -28,7 +28,7 @@ function copyByEvent(text: string): boolean {
   return isCopied
 }
 
-/** A short form of an id; a click copies the whole. */
+/** A short form of an id; a click copies the full id. */
 export const Id = ({ id }: { id: string }) => (
   <button
     type="button"

@@ -14,7 +14,7 @@ export type Tab = { href: string; label: string; count?: number | string | undef
 export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
   const own = useRef<HTMLElement>(null)
   const at = tabs.findIndex(({ isCurrent }) => isCurrent)
-  // On a phone it may be beside what is on screen.
+  // On a phone the current tab may be outside the visible part.
   useLayoutEffect(() => {
     const [nav, current] = [own.current, own.current?.children[at] as HTMLElement | undefined]
     if (nav && current) nav.scrollLeft = current.offsetLeft + current.offsetWidth / 2 - nav.clientWidth / 2

@@ -10,7 +10,7 @@ export type MenuItem = {
   onClick(): void
   danger?: boolean
   checked?: boolean
-  /** A line above it: the first of another group. */
+  /** Draws a line above it: the first of another group. */
   begins?: boolean
   /** Why it cannot be used now. */
   disabled?: string | false

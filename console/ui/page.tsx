@@ -4,7 +4,7 @@ import { words } from '../copy/common.ts'
 import { Icon } from './icon.tsx'
 import { plain, Text } from './text.tsx'
 
-/** One page: its heading has the focus when it opens, so that screen readers begin there. */
+/** One page: its heading gets the focus when it opens, so that screen readers start there. */
 export function Page({
   title,
   heading,
@@ -14,7 +14,7 @@ export function Page({
   tabs,
   children,
 }: {
-  /** Of the browser's tab, and the heading if there is no `heading`. */
+  /** The title of the browser's tab, and the heading if there is no `heading`. */
   title: string
   heading?: ComponentChildren
   back?: { href: string; label: string }
@@ -25,7 +25,7 @@ export function Page({
 }) {
   const own = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    // In a tab nothing else keeps a character from turning round what stands beside it.
+    // Nothing else in a tab keeps a character from reversing the text beside it.
     document.title = `${plain(title)} · ${words.product}`
   }, [title])
   useLayoutEffect(() => {

@@ -6,8 +6,8 @@ export type Found = { id: string; label: string; about?: string | null }
 const shownMax = 8
 
 /**
- * A field in which one thing is found by what one types, or named by its id; `value` is the id of the one chosen.
- * `beginsOpen`: it offers some before anything is typed.
+ * A field that finds one thing by typed text or by its id; `value` is the id of the chosen one. `beginsOpen`: it offers
+ * some before anything is typed.
  */
 export function Picker({
   label,
@@ -32,7 +32,7 @@ export function Picker({
   const chosen = useRef('')
   const isOpen = isSought && found.length > 0 && !value
   useEffect(() => {
-    // Whoever used what was chosen begins anew.
+    // Starts again once the chosen one was used.
     if (!value && chosen.current) setText('')
     chosen.current = value
     if (value) setFound([])

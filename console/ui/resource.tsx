@@ -8,7 +8,7 @@ import { Words } from './words.tsx'
 
 type State<T> = { data: T | undefined; error: Refused | null; isFetching: boolean; retry(): void }
 
-/** The states of a list or record, so that no page forgets one; `children` draws the data, also if it is old. */
+/** The states of a list or record, so that no page forgets one; `children` draws the data, even if old. */
 export function Resource<T>({
   of,
   empty,
@@ -83,7 +83,7 @@ export const Empty = ({
   action,
 }: {
   icon: IconName
-  /** Absent where the page itself is named so. */
+  /** Absent if the page itself has this name. */
   title?: string
   children?: ComponentChildren
   action?: ComponentChildren

@@ -11,19 +11,19 @@ import { Note } from './note.tsx'
 type Shown = { title: string; secret: string }
 const waiting = signal<readonly Shown[]>([])
 
-/** Over whatever page one is on by then: the dialog that asked for the secret may have been closed meanwhile. */
+/** Covers whatever page is open by then: the dialog that asked for the secret may have been closed. */
 export const showSecret = (title: string, secret: string): void => {
   waiting.value = [...waiting.value, { title, secret }]
 }
 export const forgetSecrets = (): void => void (waiting.value = [])
 
-/** One after the other. */
+/** Shows secrets one after the other. */
 export function Secrets() {
   const [first, ...others] = waiting.value
   return first && <Secret key={first.secret} {...first} onClose={() => void (waiting.value = others)} />
 }
 
-/** Shown once, and kept nowhere: leaving before it is stored is asked about. */
+/** Shown once, and stored nowhere: asks before it is left unsaved. */
 function Secret({ title, secret, onClose }: Shown & { onClose(): void }) {
   const [isStored, setStored] = useState(false)
   const [isAsking, ask] = useState(false)

@@ -1,11 +1,11 @@
-/** Characters that hide, turn round or break the text beside them. */
+/** Characters that hide, reverse or break the text beside them. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const odd = /([\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff])/
 
 /** Nothing odd, and no marks: most of what is shown. */
 const usual = /^[ -~\u00a0-\u00ac\u00ae-\u02ff]*$/
 
-/** What people and programs have written: text alone, kept from changing what is around it. */
+/** Text written by people and programs, kept from changing what is around it. */
 export function Text({ children, long = false }: { children: string; long?: boolean }) {
   return (
     <bdi class={long ? 'text is-long' : 'text'} title={long ? undefined : plain(children.slice(0, 300))}>
@@ -25,14 +25,14 @@ function shown(character: string, long: boolean) {
 const codeOf = (character: string): string =>
   `U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
 
-/** The same where only letters fit: in the options of a list. */
+/** The same where only text fits, as in the options of a list. */
 export const plain = (text: string): string =>
   text
     .split(odd)
     .map((part, index) => (index % 2 ? codeOf(part) : calm(part)))
     .join('')
 
-/** No more than a few marks on a letter: a thousand of them would cover the lines above. */
+/** Max four marks on a letter: a thousand of them would cover the lines above. */
 const calm = (text: string): string => text.replace(/(\p{M}{4})\p{M}+/gu, '$1')
 
 /** Whether a person can type it as it is shown. */

@@ -4,7 +4,7 @@ import { ago, distance, fullTime, shortTime } from '../lib/time.ts'
 /** How long ago, or the date. */
 export const Time = ({ at }: { at: string }) => <Short at={at} text={ago(at)} whole={fullTime(at)} />
 
-/** The same in a link, which leads to the whole of it. */
+/** The same inside a link, which leads to the full record. */
 export const TimeInLink = ({ at }: { at: string }) => (
   <time dateTime={at} title={fullTime(at)}>
     {ago(at)}
@@ -14,12 +14,12 @@ export const TimeInLink = ({ at }: { at: string }) => (
 /** When something was. */
 export const Moment = ({ at }: { at: string }) => <time dateTime={at}>{shortTime(at)}</time>
 
-/** When something ends: the date, with how far away it is behind it. */
+/** When something ends: the date, followed by the distance. */
 export const Until = ({ at }: { at: string }) => (
   <Short at={at} text={shortTime(at)} whole={`${distance(at)}, ${fullTime(at)}`} />
 )
 
-/** The whole time on hover; keys and fingers press for it. */
+/** Shows the full time on hover, or on a press by key or finger. */
 function Short({ at, text, whole }: { at: string; text: string; whole: string }) {
   const id = `time${useId()}`
   return (

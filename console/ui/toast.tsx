@@ -8,7 +8,7 @@ type Toast = { id: number; text: string; action?: { label: string; run(): void }
 const shown = signal<Toast[]>([])
 let count = 0
 
-/** Says what has been done, with a way back where there is one. */
+/** Says what was done, with a way to undo it if there is one. */
 export function toast(text: string, action?: Toast['action']): void {
   const id = ++count
   shown.value = [...shown.value.slice(-2), { id, text, action }]
@@ -28,7 +28,7 @@ const remove = (id: number): void => {
 
 export const forgetToasts = (): void => void (shown.value = [])
 
-/** Above dialogs too, as the newest popover of the top layer. */
+/** Above dialogs too, because it is the newest popover of the top layer. */
 export function Toasts() {
   const own = useRef<HTMLDivElement>(null)
   const all = shown.value

@@ -42,7 +42,7 @@ function becomeStop({ currentTarget, target }: FocusEvent): void {
   ;(target as HTMLElement).tabIndex = 0
 }
 
-/** The keys of a tree as people know them from lists of files. */
+/** The keys of a tree, as in lists of files. */
 function onKey(event: KeyboardEvent): void {
   const at = event.target as HTMLElement
   if (event.ctrlKey || event.metaKey || event.altKey) return
@@ -72,7 +72,7 @@ function Entries({ of, level }: { of: Branch; level: number }) {
   const left = keys.length - shown
   const own = useRef<HTMLUListElement>(null)
   useEffect(() => {
-    // The row that asked for more is below them now, or gone.
+    // The row that asked for more is now below them, or gone.
     if (shown > step)
       own.current?.children[shown - step]?.querySelector<HTMLElement>('[role=treeitem]')?.focus()
   }, [shown])

@@ -1,11 +1,13 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { place, setQuery } from '../lib/router.ts'
 
-/** The text of a filter that is in the address a moment after the last key, and follows what else changes it there. */
+/**
+ * The text of a filter. It gets into the address a moment after the last key, and follows other changes of the address.
+ */
 export function useTypedFilter(key: string): [text: string, type: (text: string) => void] {
   const asked = place.value.query.get(key) ?? ''
   const [text, type] = useState(asked)
-  // What was typed meanwhile is newer than the echo of what was typed before.
+  // Text that was typed meanwhile is newer than the echo of earlier text.
   const sent = useRef(asked)
   useEffect(() => {
     if (asked === sent.current) return

@@ -1,18 +1,18 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { RowHeights } from '../lib/row-heights.ts'
 
-/** `top`: of a row that is kept although it is far from those on screen. */
+/** `top`: the offset of a row that is kept although it is far from those on screen. */
 export type Place = { index: number; top?: number }
 export type Drawn = { places: readonly Place[]; before: number; height: number }
 type Own = { current: HTMLElement | null }
 
-/** So many rows are drawn above and below those on screen. */
+/** The number of rows drawn above and below those on screen. */
 const around = 6
 const restMs = 150
 
 /**
- * The rows of a list that are drawn while the window scrolls. They lie in the flow, with room for the others before and
- * after them: a step of a scroll lays out the new rows alone, and one observer hears of all their heights.
+ * The rows of a list that are drawn while the window scrolls. They lie in the flow, with space for the others before
+ * and after them: a step of a scroll only lays out the new rows, and one observer reports all heights.
  */
 export function useWindowRows(
   own: Own,
@@ -39,16 +39,16 @@ class WindowRows {
   #first = 0
   /** The row after the last one. */
   #end = 0
-  /** Of the last rows whose heights were taken: the first, and the one after them. */
+  /** The last measured rows: the first, and the one after the last. */
   #measured: readonly [first: number, end: number] = [0, 0]
   #width = 0
   /**
-   * By how much the rows stand higher than they should, as rows above turned out to have another height. What is seen
-   * stays where it is until the window is at rest: writing its offset would end a fling.
+   * How far the rows are above their right place, because rows above turned out to have another height. What is visible
+   * stays in place until the window is at rest: setting its offset would end a fling.
    */
   #drift = 0
   #isSettling = false
-  /** Of how many rows the end was asked for by key; rows that turn out to be higher move it away meanwhile. */
+  /** The number of rows when the End key was pressed; rows that turn out to be higher move the end away meanwhile. */
   #endOf: number | null = null
   #rest: ReturnType<typeof setTimeout> | undefined
 
@@ -62,7 +62,7 @@ class WindowRows {
     this.#look()
   }
 
-  /** Follows the window until the end. */
+  /** Follows the window until the returned function is called. */
   start(): () => void {
     const follow = (): void => {
       if (this.#look()) this.#draw()
@@ -76,7 +76,7 @@ class WindowRows {
     const letGo = (): void => void (this.#endOf = null)
     const observer = new ResizeObserver(([entry]) => {
       if (entry) this.#measure([...entry.target.children], entry.contentRect.width)
-      // Other rows now would be another height within one turn of the observer.
+      // Other rows at once would change the height within one turn of the observer.
       requestAnimationFrame(follow)
     })
     observer.observe(this.#own.current as HTMLElement)
@@ -108,7 +108,7 @@ class WindowRows {
   }
 
   afterDrawing(): void {
-    // What was drawn without the drift is put where it was seen.
+    // Puts rows that were drawn without the drift where they were visible.
     if (this.#isSettling) {
       scrollBy(0, this.#drift)
       this.#drift = 0
@@ -120,11 +120,11 @@ class WindowRows {
     if (this.#width > 0) this.#measure(rows.filter((row) => indexOf(row) < first || indexOf(row) >= end))
   }
 
-  /** Chooses the rows; whether there is something to draw. */
+  /** Chooses the rows; returns whether there is something to draw. */
   #look(isAtRest = false): boolean {
     const offset = this.#offset()
     const [top, bottom] = [this.#heights.at(offset), this.#heights.at(offset + innerHeight)]
-    // After a leap only what is seen is drawn at once.
+    // After a leap only the visible rows are drawn at once.
     const isLeap = !isAtRest && (top >= this.#end || bottom < this.#first)
     const more = isLeap ? 0 : around
     const [first, end] = [Math.max(0, top - more), Math.min(this.#heights.count, bottom + 1 + more)]
@@ -148,7 +148,7 @@ class WindowRows {
   #goOnToEnd(isMoving: boolean): void {
     const { scrollHeight } = document.documentElement
     const isThere = scrollY + innerHeight >= scrollHeight - 1
-    // Of a list that has grown meanwhile the end was meant as it was.
+    // If the list has grown meanwhile, the end as it was is meant.
     if (this.#endOf !== this.#heights.count || (isThere && !isMoving)) {
       this.#endOf = null
       return
@@ -157,12 +157,12 @@ class WindowRows {
     this.#waitForRest()
   }
 
-  /** Of the upper edge of the window, within the list; of a list that is not in the document yet, its beginning. */
+  /** The offset of the upper edge of the window within the list; 0 for a list that is not in the document yet. */
   #offset(): number {
     return this.#drift - (this.#own.current?.getBoundingClientRect().top ?? 0)
   }
 
-  /** Takes the heights of rows; what is seen stays where it is. */
+  /** Stores the heights of rows; what is visible stays in place. */
   #measure(rows: readonly Element[], width = this.#width): void {
     if (rows.length === 0) return
     const sizes = rows.map((row) => [indexOf(row), row.getBoundingClientRect().height] as const)
@@ -180,7 +180,7 @@ class WindowRows {
     this.#draw()
   }
 
-  /** The row with the focus and those beside it, if they are not drawn otherwise. */
+  /** The focused row and its neighbours, if they are not drawn otherwise. */
   #kept(): number[] {
     const row = document.activeElement?.closest('[role=row]')
     if (!row || !this.#own.current?.contains(row)) return []

@@ -23,7 +23,7 @@ export const clock: Fault = {
     chmodSync(now, 0o644)
     const faked = [
       `export LD_PRELOAD=${library} FAKETIME_TIMESTAMP_FILE='${now}' FAKETIME_CACHE_DURATION=1`,
-      // What measures durations is no clock that anybody sets.
+      // The monotonic clock stays real: it measures durations, and nobody sets it.
       'export FAKETIME_DONT_FAKE_MONOTONIC=1 DONT_FAKE_MONOTONIC=1',
     ].join('\n')
     const bin = await programs(cwd, faked)

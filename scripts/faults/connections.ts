@@ -26,7 +26,7 @@ export const connections: Fault = {
     while (await take());
     load.strike()
     const until = performance.now() + 5000
-    // What the server lets go of is taken, too.
+    // Connections that the server releases are taken, too.
     while (performance.now() < until) {
       await taken[0]?.query(
         `select pg_terminate_backend(pid) from pg_stat_activity where datname = 'cellkeep' and backend_type = 'client backend'`,

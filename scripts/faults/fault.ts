@@ -2,10 +2,13 @@ import type { Report } from './load.ts'
 
 export type Fault = {
   name: string
-  /** What is done, as a reader would do it again. */
+  /** How the fault is made, so that a reader can repeat it. */
   how: string
-  /** In a directory of its own; rejects with `NotRun` where the fault cannot be made, otherwise if something was lost. */
+  /**
+   * Runs in a directory of its own; rejects with `NotRun` if the fault cannot be made here, or with another error if
+   * something was lost.
+   */
   run(cwd: string): Promise<Report>
-  /** What to say about the figures. */
+  /** A remark on the figures. */
   note?: string
 }

@@ -12,7 +12,7 @@ export const killPostgres: Fault = {
     load.strike()
     const killed = (await databaseOf(cwd)) as number
     process.kill(killed, 'SIGKILL')
-    // Not a refusal: often every call waits for the new one, and none is refused.
+    // Does not wait for a refusal: often every call waits for the new database, and none is refused.
     for (let pid: number | undefined = killed; !pid || pid === killed; pid = await databaseOf(cwd))
       await delay(20)
     await load.writes(100)

@@ -16,9 +16,9 @@ export type Load = {
   server: ServerProcess
   /** Starts it again at the same place, as a supervisor would. */
   restart(): Promise<void>
-  /** Now is the moment that times are counted from. */
+  /** Sets the moment from which times are counted to now. */
   strike(): void
-  /** Resolves after so many more acknowledged writes. */
+  /** Resolves after this many more acknowledged writes. */
   writes(count: number): Promise<void>
   /** Resolves when a call was not answered with success. */
   refusal(): Promise<void>
@@ -58,7 +58,7 @@ export async function startLoad(cwd: string, env: Environment = {}, shell = ''):
       const at = performance.now()
       if (before >= struck || at >= struck) seen.push({ kind, what, at: at - struck, ms: at - before })
       for (const check of checks) check()
-      // Nobody asks a thousand times a second whether a closed port is open by now.
+      // Pauses, because no caller asks a thousand times a second whether a closed port is open again.
       if (what !== 'ok') await delay(20)
     }
   }
@@ -140,7 +140,7 @@ function saidBy(outcome: Outcome<unknown, string>): string {
   if (outcome.ok) return 'ok'
   const { error } = outcome
   if (!(error instanceof TransportError)) return `${error.status} ${error.reason}`
-  // `fetch` wraps what the system said.
+  // `fetch` wraps the error of the system.
   const { code } = ((error.cause as Error | undefined)?.cause ?? {}) as { code?: string }
   return code === 'ECONNREFUSED' ? 'connection refused' : 'connection cut'
 }

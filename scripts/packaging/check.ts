@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 /** Yields a sentence for each thing that holds; throws for one that does not. */
 export type Check = () => AsyncGenerator<string>
 
-/** What is missing here. */
+/** A check cannot run here; the message says what is missing. */
 export class NotRun extends Error {}
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -29,7 +29,7 @@ export function need(program: string, debian = program): void {
       const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
       execFileSync('apt-get', ['install', '-y', '--no-install-recommends', debian], { stdio: 'ignore', env })
     } catch {
-      // Said below.
+      // Reported below.
     }
   if (!has(program)) throw new NotRun(`${program} is not installed here (Debian: ${debian})`)
 }

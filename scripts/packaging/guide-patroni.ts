@@ -131,7 +131,7 @@ export const guidePatroni: Check = async function* () {
     isOver = true
     await writing
     assert.notEqual(await leader(), before)
-    // Its COMMIT was under way: one at most, of a single caller.
+    // A COMMIT was under way: at most one, of a single caller.
     assert.ok(failed.length <= 1, JSON.stringify(failed.slice(0, 9)))
     for (const data of failed) assert.equal((data as { outcome: string }).outcome, 'unknown')
     yield `a switchover, in which ${written.length} writes were answered and ${failed.length} left unknown`

@@ -16,7 +16,7 @@ export function blockOf(page: string, name: string): string {
   return text.replace(/^ {3}/gm, '')
 }
 
-/** The node on the embedded database from which a guide begins, with a cell and a token that have to arrive. */
+/** The node on the embedded database from which a guide begins, with a cell and a token that must arrive. */
 export async function oldNode(home: string) {
   const old = await startServer(home)
   await bootstrap(old)

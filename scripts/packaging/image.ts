@@ -9,7 +9,9 @@ import { type Check, freePort, NotRun, packaging, root, run, until } from './che
 /** The user of the image. */
 const uid = 10001
 
-/** What build-image.sh leaves, as the image holds it, and a server from it: read-only, as a user without rights. */
+/**
+ * The result of build-image.sh, as the image holds it, and a server from it: read-only, as a user without privileges.
+ */
 export const image: Check = async function* () {
   const work = await realpath(await mkdtemp(join(tmpdir(), 'ck-image-')))
   try {

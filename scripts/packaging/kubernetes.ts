@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { parseAllDocuments } from 'yaml'
 import { type Check, NotRun, need, packaging, root, run } from './check.ts'
 
-/** The manifests, held to the schemas of Kubernetes; a cluster runs none of it. */
+/** Checks the manifests against the schemas of Kubernetes; no cluster runs them. */
 export const kubernetes: Check = async function* () {
   need('kubectl', 'kubernetes-client')
   const { stdout } = await run('kubectl', ['kustomize', packaging('kubernetes')])

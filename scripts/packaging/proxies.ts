@@ -16,7 +16,7 @@ const idleMs = 70_000
 
 /** The application behind a proxy: the headers that reached it. */
 type App = { port: number; seen: Record<string, unknown>[] }
-/** Two nodes behind each proxy, with the files as they are but for addresses and certificates. */
+/** Two nodes behind each proxy, with the files unchanged except addresses and certificates. */
 export const proxies: Check = async function* () {
   need('nginx')
   need('caddy')
@@ -28,7 +28,7 @@ export const proxies: Check = async function* () {
     CELLKEEP_TRUSTED_PROXIES: '127.0.0.1',
     CELLKEEP_SHUTDOWN_DELAY_MS: '3000',
     CELLKEEP_ALLOWED_ORIGINS: 'https://localhost:*',
-    // A fast machine creates more cells during the restarts.
+    // A fast machine creates more cells during the restarts than the limiter admits.
     CELLKEEP_LIMIT_CELL_CREATE: 'off',
   }
   await withNodes(2, settings, async (nodes) => {
@@ -56,7 +56,7 @@ export const proxies: Check = async function* () {
       for (const { child } of begun) {
         const ended = once(child, 'exit')
         child.kill()
-        // Caddy would wait for what is still open.
+        // Caddy would wait for open connections.
         const kill = setTimeout(() => child.kill('SIGKILL'), 3000)
         await ended
         clearTimeout(kill)
@@ -100,7 +100,7 @@ async function keepsHealthInside(url: string): Promise<void> {
     assert.equal((await fetch(url + path)).status, 404, path)
 }
 
-/** A client that claims to be elsewhere. */
+/** Signs in as a client that claims to be elsewhere. */
 async function signIn(url: string): Promise<{ cookie: string; account_id: string }> {
   const answer = await fetch(`${url}/api/account/login`, {
     method: 'POST',
@@ -125,7 +125,7 @@ async function call(url: string, cookie: string, method: string, params: object 
 }
 
 const claimed = { 'x-svc-account-id': 'somebody-else', 'X-Svc-Username': 'root' }
-/** As CGI, WSGI, PHP and others read them, these are the same headers. */
+/** CGI, WSGI, PHP and others read these as the same headers. */
 const alike = { x_svc_account_id: 'somebody-else', 'X-Svc_Username': 'root' }
 
 async function tellsWhoCalls({ url, cookie, account_id }: Begun, { seen }: App): Promise<void> {
@@ -136,7 +136,7 @@ async function tellsWhoCalls({ url, cookie, account_id }: Begun, { seen }: App):
   const keyed = { 'idempotency-key': 'one-of-the-application' }
   for (const headers of [{}, claimed, alike, keyed])
     assert.equal((await fetch(`${url}/app/x`, { headers: { ...headers, cookie } })).status, 200)
-  // What a client names here is of this connection alone, and fetch would not send it.
+  // Headers named in `Connection` belong to this connection alone, and fetch would not send them.
   const hiding = { connection: 'close, X-Svc-Account-Id, X-Svc-Username', cookie }
   const hidden = request(`${url}/app/x`, { headers: hiding })
   hidden.end()
@@ -176,9 +176,12 @@ async function staysOpen({ url, cookie, proxy: { name } }: Begun): Promise<void>
   await stream.body?.cancel().catch(() => undefined)
 }
 
-/** Nodes end connections after 65 s of silence, here late: as if they computed, they stand still over that moment. */
+/**
+ * Nodes end connections after 65 s of silence. Here they are late: they are halted over that moment, as if they were
+ * computing.
+ */
 async function outlivesSilence(begun: Begun[], { running }: Nodes): Promise<void> {
-  // Each on a connection of its own to the proxy, which ends silent ones, too.
+  // Each on its own connection to the proxy, which also ends silent ones.
   const create = async ({ url, cookie, proxy }: Begun): Promise<void> => {
     const headers = { 'content-type': 'application/json', cookie }
     const sent = request(`${url}/api/rpc`, { method: 'POST', agent: false, headers })

@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { packaging } from './check.ts'
 
-/** The programs that the files of proxies are for, with these files as they are but for addresses and certificates. */
+/** The programs that the files of proxies are for, with these files unchanged except addresses and certificates. */
 
 type Place = { dir: string; ports: number[]; app: number; port: number; certificate: string; key: string }
 export type ProxyProgram = {
@@ -73,7 +73,7 @@ export const haproxy: ProxyProgram = {
           'bind :443 ssl crt /etc/haproxy/id.example.org.pem',
           `bind 127.0.0.1:${port} ssl crt ${both}`,
         )
-        // The other part is not checked here, and would ask servers elsewhere for their health.
+        // This part is not checked here, and would ask servers elsewhere for their health.
         .replace(/^listen database\n(?: .*\n)+/m, '')
         .replace('10.0.0.21:4040', `127.0.0.1:${first}`)
         .replace('10.0.0.22:4040', `127.0.0.1:${second}`),

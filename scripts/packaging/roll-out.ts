@@ -5,7 +5,7 @@ import { version } from '../../src/wire/version.ts'
 import { type Check, packaging, root, run } from './check.ts'
 import { withNodes } from './nodes.ts'
 
-/** roll-out.sh over two nodes here in place of hosts; the second of three names is none. */
+/** roll-out.sh over two local nodes in place of hosts; the second of three names does not exist. */
 export const rollOut: Check = async function* () {
   const said: string[] = []
   await withNodes(2, {}, async ({ dir, env, restart }) => {

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Check, NotRun, need, packaging, run } from './check.ts'
 
-/** A server needs the network and a compiler in its process; the rest is shut. */
+/** A server needs the network and a compiler in its process; everything else is closed. */
 const exposureMax = 1.5
 
-/** cellkeep.service: what systemd can say of it without running it. */
+/** cellkeep.service: what systemd can check without running it. */
 export const unit: Check = async function* () {
   need('systemd-analyze', 'systemd')
   const dir = await mkdtemp(join(tmpdir(), 'ck-unit-'))

@@ -41,7 +41,7 @@ export const account_delete = mutation({
   },
 })
 
-/** Tombstones an account and its live actors, and ends its credentials. False if it is deleted already. */
+/** Tombstones an account and its live actors, and ends its credentials. False if it is already deleted. */
 async function tombstone(
   db: Queryable,
   audit: Audit,

@@ -15,7 +15,7 @@ export const account_delete_preview = query({
   output: z.object({
     account_id: Uuid,
     username: z.string(),
-    /** It is deleted already. */
+    /** The account is already deleted. */
     deleted: z.boolean(),
     refusal: z.enum(['cannot_delete_keeper', 'cannot_delete_last_admin']).nullable(),
     counts: AccountCounts,

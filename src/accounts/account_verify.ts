@@ -6,6 +6,6 @@ export const account_verify = query({
   auth: { account: 'required', actor: 'none' },
   before_enrolment: true,
   output: SessionAccount,
-  // This request has read the account with the credential, so there is no need to read it again.
+  // This request has already read the account together with the credential.
   handler: async (_input, { account }) => account,
 })

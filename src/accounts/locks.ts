@@ -12,18 +12,18 @@ export type LockedAccount = {
   id: string
   username: string
   email: string | null
-  /** The folded e-mail; a migration marks one that another account has already. */
+  /** The folded e-mail; a migration marks one that another account already has. */
   email_key: string | null
   email_verified: boolean
   deleted_at: string | null
 }
 
 /**
- * Takes the account locks: all rows in one statement, by ascending id. Returns the accounts that exist.
- * Read again after it whatever decides: what was read before the lock may have changed.
+ * Takes the account locks: all rows in one statement, by ascending id. Returns the accounts that exist. Afterwards,
+ * read again whatever a decision depends on: what was read before the lock may have changed.
  *
- * Every transaction takes its locks in the same order, so that none deadlocks: bootstrap row, scope, accounts,
- * guard, grants, offers, then invites, sessions and tokens, and cells last.
+ * Every transaction takes its locks in the same order, so that none deadlocks: bootstrap row, scope, accounts, guard,
+ * grants, offers, then invites, sessions and tokens, and cells last.
  */
 export async function lockAccounts(
   db: Queryable,
@@ -80,8 +80,8 @@ export async function lockWithFreshSession(
 }
 
 /**
- * Holds a session of a locked account until the commit, so that whoever ends it waits: what it has asked for happens
- * before its end, or not at all. False if it has ended.
+ * Locks a session of a locked account until the commit, so that ending the session waits: what the session has asked
+ * for happens before its end or not at all. False if it has ended.
  */
 export async function holdSession(
   db: Queryable,
@@ -98,14 +98,14 @@ export async function holdSession(
 export const takeGuardLock = (db: Queryable): Promise<unknown> =>
   db.run(sql`select pg_advisory_xact_lock(hashtextextended('cellkeep guard', 0))`)
 
-/** Whose authority ends: that of an account with all its actors, of one actor, or of one grant. */
+/** What ends: the authority of an account with all its actors, of one actor, or of one grant. */
 export type Ending = { account_id: string } | { actor_id: string } | { role_grant_id: string }
 
 const active = sql`g.scope_id is null and ${activeGrant}`
 
 /**
- * Whether this would end a keeper or the last global admin. Whoever ends it holds the guard lock. A keeper grant
- * protects its account even on a removed actor; an admin counts only while its actor and account are live.
+ * Whether this would end a keeper or the last global admin. The caller holds the guard lock. A keeper grant protects
+ * its account even on a removed actor; an admin counts only while its actor and account are live.
  */
 export async function endsAuthority(
   db: Pick<Queryable, 'one'>,
@@ -149,7 +149,7 @@ function subject(ending: Ending): Sql {
 }
 
 /**
- * Takes the scope lock, before any account lock. Whatever makes a grant or an offer at the scope takes it shared and
+ * Takes the scope lock, before any account lock. Making a grant or an offer at the scope takes it shared,
  * `destroyScope` takes it exclusively, so that none is made while or after the scope is destroyed.
  */
 export async function lockScope(

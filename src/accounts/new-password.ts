@@ -3,7 +3,7 @@ import { refusal } from '../errors.ts'
 import { type Issue, issue } from '../wire/issues.ts'
 import { fold } from './formats.ts'
 
-/** What others may know of an account: no password may consist of it. */
+/** The names of an account that others may know: no password may consist of one. */
 type Names = { username: string; email?: string | null | undefined }
 
 /** Checks beyond the schema: the configured minimum, the blocklist, and the names of the service and the account. */

@@ -84,7 +84,7 @@ async function change(
   return await mutate(app, 'password_change', { subject }, async ({ db, audit, afterCommit }) => {
     const changed = await lockProven(db, context, verified)
     if (changed !== null) return changed
-    // Hashing took its time: the account may have a second factor now.
+    // The account may have got a second factor during the hashing.
     if (verified === noPassword) await requireFresh(app, db.rows, context)
     await db.run(sql`
       update account set password_hash = ${hash}, hash_foreign = false, updated_at = now(), updated_by = null

@@ -9,7 +9,7 @@ import { Uuid } from '../wire/types.ts'
 import { type Detail, noAccount } from './ending.ts'
 import { lockAccounts } from './locks.ts'
 
-/** Credentials of one kind: their table, the condition of the rows that count, and how people are told. */
+/** Credentials of one kind: their table, the condition of the rows that count, and the texts of the commands. */
 type Credentials = {
   noun: 'session' | 'token'
   table: Sql

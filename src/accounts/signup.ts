@@ -21,7 +21,7 @@ type Applicant = {
   email: string | null
   password_hash: string
   invite_token: string | null
-  /** Of the message that verifies the e-mail. */
+  /** For the message that verifies the e-mail. */
   locale: string | undefined
 }
 
@@ -58,7 +58,8 @@ export const signup = route({
       const made = await context.attempt(charged, async (hold) => {
         await hold.ip()
         await hold.account(identifierKey(username))
-        // A signup by an invite link does not count as an open one. Read all the same: its refusal takes as long.
+        // A signup by an invite link does not count as an open one. The setting is read anyway, so that a refusal takes
+        // as long.
         const wasOpen = (await isSignupOpen(app.db)) && invite_token === null
         if (wasOpen) await hold.also('signup_open_ip', () => isMadeOpenly)
         floor = failureFloor(app.config)

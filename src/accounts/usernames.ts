@@ -8,7 +8,7 @@ import type { LockedAccount } from './locks.ts'
 
 const reserved = sql`username_reservation r where (r.until is null or r.until > statement_timestamp())`
 
-/** Whether the name is reserved to any account. */
+/** Whether the name is reserved for any account. */
 export const isReserved = (username: string | Sql | null): Sql =>
   sql`exists (select from ${reserved} and r.username = ${username})`
 
@@ -21,8 +21,8 @@ export function refuseTakenUsername(error: unknown): never {
 }
 
 /**
- * Refuses former usernames of other accounts. Call it after the rows of the accounts are written, in a statement of
- * its own: whoever waited there for a rename then sees the reservation that came with it.
+ * Refuses former usernames of other accounts. Call it after the rows of the accounts are written, in a statement of its
+ * own: a write that waited for a rename then sees the reservation made by that rename.
  */
 export async function refuseReserved(db: Queryable, username: string, account_id: string): Promise<void> {
   const other = await db.first(sql`
@@ -30,7 +30,7 @@ export async function refuseReserved(db: Queryable, username: string, account_id
   if (other) throw refusal('username_taken')
 }
 
-/** Gives a locked account another username and reserves the old one to it. False if it has that name already. */
+/** Gives a locked account another username and reserves the old one for it. False if it already has that name. */
 export async function rename(
   app: App,
   work: Pick<Work, 'db' | 'audit' | 'afterCommit'>,
@@ -40,7 +40,7 @@ export async function rename(
 ): Promise<boolean> {
   if (username === former) return false
   const { db, audit } = work
-  // Refused before the write would wait: two accounts that want each other's name would wait for each other.
+  // Refused before the write could wait: two accounts that want each other's name would deadlock.
   if (await db.first(sql`select from account where username = ${username}`)) throw refusal('username_taken')
   await db
     .run(sql`

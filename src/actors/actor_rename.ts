@@ -26,7 +26,7 @@ export const actor_rename = mutation({
   },
 })
 
-/** The name is the only part of an actor that can change. The present one changes nothing. */
+/** The name is the only part of an actor that can change. An equal name changes nothing. */
 const setName = (id: string, name: string, by: string | null): Sql => sql`
   update actor set name = ${name}, name_key = ${foldName(name)}, updated_at = now(), updated_by = ${by}::uuid
   where id = ${id}::uuid and name <> ${name}`

@@ -32,13 +32,13 @@ export type BackupOptions = {
   to: string | Writable
   version: string
   onRows?: OnRows
-  /** The snapshot is that of the first of these standbys that can be used. */
+  /** The first usable one of these standbys supplies the snapshot. */
   standbys?: readonly Connection[]
-  /** The server is of this machine and user, so what it does for the backup can give way to what it does for others. */
+  /** The server runs on this machine as this user, so that its work for the backup can get a lower priority. */
   isOwnServer?: boolean
-  /** Bytes a second, before they are zipped; by default as fast as it can. */
+  /** Max bytes per second, before compression; default: as fast as possible. */
   maxRate?: number | undefined
-  /** Aborted, it ends the backup at once, like a failure. */
+  /** Aborting it ends the backup at once, like a failure. */
   interrupt?: AbortSignal
 }
 
@@ -101,8 +101,8 @@ const cancelled = (cause: unknown): StartError =>
   )
 
 /**
- * Lets `doctor` warn when the last backup is old. A failure here does not affect the backup, which is complete and waits
- * for no standby.
+ * Lets `doctor` warn when the last backup is old. A failure here does not affect the backup, which is complete. The
+ * commit waits for no standby.
  */
 const record = (client: pg.Client): Promise<unknown> =>
   client
@@ -135,7 +135,7 @@ const intoStream = (stream: Writable, write: (put: Put) => Promise<void>): Promi
     }).catch(unwritable('The output', reason)),
   )
 
-/** Null where a managed server lacks the function. */
+/** Null if a managed server lacks the function. */
 const timelineOf = (primary: pg.Client): Promise<string | null> =>
   primary
     .query<{ timeline: string }>('select left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) as timeline')
@@ -173,7 +173,7 @@ async function headerFor(client: pg.Client, version: string): Promise<Omit<NewHe
   }
 }
 
-/** The value of a table with one row; null if a pending migration makes that table. */
+/** The value of a table with one row; null if the table is still missing because a migration is pending. */
 async function only<T>(client: pg.Client, table: string, column: string): Promise<T | null> {
   const { rows: found } = await client.query('select to_regclass($1) as id', [table])
   if (found[0].id === null) return null

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { quoted } from './format.ts'
 
-/** A constraint or unique index that was dropped for a while, and the statements that bring it back. */
+/** A constraint or unique index that is dropped for a while, and the statements that restore it. */
 export type Dropped = {
   table: string
   name: string
@@ -22,11 +22,11 @@ export async function dropReferences(client: pg.Client, tables: readonly string[
 }
 
 /**
- * Drops whatever would refuse a bad row, so that all of them can be loaded and named. Keys come first in the result:
- * references need them.
+ * Drops every rule that could refuse a bad row, so that all rows can be loaded and the bad ones named. Keys come first
+ * in the result, because references need them.
  */
 export async function dropEveryRule(client: pg.Client): Promise<Dropped[]> {
-  // Those of partitions come and go with those of their table.
+  // Constraints of partitions come and go with those of their table.
   const own = `connamespace = current_schema()::regnamespace and contype in ('p', 'u', 'c', 'f')
     and conparentid = 0 and coninhcount = 0`
   const rules = await client.query<Dropped>(

@@ -7,14 +7,14 @@ export type Portion = { text: Buffer; rows: number }
 
 type Filled = { buffer: Buffer<ArrayBuffer>; used: number; rows: number }
 
-/** Larger ones only cost memory. */
+/** Larger portions only cost memory. */
 const portionBytes = 65_536
-/** Portions that wait for the consumer; then the socket is not read, and the database waits. */
+/** Max portions that wait for the consumer; beyond it the socket is not read, and the database waits. */
 const waitingMax = 4
 
 /**
- * The rows of a query with one column of JSON, a line each. They stay bytes from the socket to the consumer: as strings
- * they would take several times the memory, and most of the processor time.
+ * The rows of a query with one column of JSON, one line each. They stay bytes from the socket to the consumer: as
+ * strings they would take several times the memory, and most of the processor time.
  */
 export async function* copyOut(client: pg.Client, query: string): AsyncGenerator<Portion> {
   const socket = streamOf(client)
@@ -22,13 +22,13 @@ export async function* copyOut(client: pg.Client, query: string): AsyncGenerator
     objectMode: true,
     highWaterMark: waitingMax,
     read: () => void socket?.resume(),
-    // The last portion may have paused it, and after an error the end of the connection would never be seen.
+    // The last portion may have paused the socket, and after an error the end of the connection would never be seen.
     destroy: (error, done) => {
       socket?.resume()
       done(error)
     },
   })
-  // Buffers to use again: as garbage they would double the memory of the process before they are collected.
+  // Buffers for reuse: as garbage they would double the memory of the process before they are collected.
   const free: Buffer<ArrayBuffer>[] = []
   let text = Buffer.allocUnsafe(portionBytes)
   let used = 0
@@ -47,7 +47,7 @@ export async function* copyOut(client: pg.Client, query: string): AsyncGenerator
       void connection.query(
         `copy (${query}) to stdout (format csv, quote e'\\x01', delimiter e'\\x02', encoding 'UTF8')`,
       ),
-    // Copied, as the buffer that it is part of is used again.
+    // Copied, because the buffer that the chunk is part of is used again.
     handleCopyData: ({ chunk }: { chunk: Buffer }): void => {
       if (used + chunk.length > portionBytes) flush()
       if (chunk.length > text.length) text = Buffer.allocUnsafe(chunk.length)

@@ -6,9 +6,9 @@ import { expectedColumns } from '../db/migration/expected-columns.ts'
 import { StartError } from '../errors.ts'
 
 /**
- * A backup is gzipped text. A line that begins with `#` is the header, the start of a table, its end, or the end of
- * all. Every other line is a row of the current table, as a JSON object of its columns. Format 1 has no ends of tables
- * and no checksums.
+ * A backup is gzipped text. A line that begins with `#` is the header, the start of a table, its end, or the end of the
+ * backup. Every other line is a row of the current table, as a JSON object of its columns. Format 1 has no ends of
+ * tables and no checksums.
  */
 const common = {
   /** The version of Cellkeep that wrote it. */
@@ -20,7 +20,7 @@ const common = {
 const header2 = z.object({
   cellkeep_backup: z.literal(2),
   ...common,
-  /** The id that the database has had from its first migration on. */
+  /** The id of the database since its first migration. */
   cluster: z.uuid().nullable(),
   /** The timeline and log position of the server; null if it does not report them. */
   timeline: z.string().nullable(),
@@ -34,9 +34,9 @@ export const header = z.discriminatedUnion('cellkeep_backup', [
 ])
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 export const tableStart = z.object({ table: z.string(), columns: z.array(z.string()).min(1) })
-/** The checksum is that of the rows, each with its line feed. */
+/** The checksum covers the rows, each with its line feed. */
 export const tableEnd = z.object({ table_end: z.string(), rows: z.int(), sha256 })
-/** The checksum, from format 2 on, is that of everything before this line. */
+/** The checksum, from format 2 on, covers everything before this line. */
 export const end = z.object({ end: z.literal(true), rows: z.int(), sha256: sha256.optional() })
 export type Header = z.infer<typeof header>
 export type NewHeader = z.infer<typeof header2>

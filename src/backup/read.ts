@@ -4,7 +4,7 @@ import { databaseRefusal, withoutValues } from '../db/servers/failure.ts'
 import { StartError } from '../errors.ts'
 import { end, type Header, header, marker, type TableStart, tableEnd, tableStart } from './format.ts'
 
-/** Rows of one table, few enough to hold in memory; also one without rows where the table begins. */
+/** Rows of one table, few enough to hold in memory; also one without rows at the start of a table. */
 export type Portion = { table: TableStart; rows: string[]; at: number }
 
 const portionBytes = 1_000_000

@@ -183,7 +183,7 @@ async function hasPartitions(client: pg.Client, table: string): Promise<boolean>
   return rows.length > 0
 }
 
-/** For the numbers of these rows. No partition is smaller than a million. */
+/** Makes the partitions for the numbers of these rows. No partition is smaller than a million. */
 const makePartitions = `
   select audit_partition(min(seq)) from json_to_recordset($1::json) as t (seq bigint) group by seq / 1000000`
 
@@ -196,7 +196,7 @@ async function restartIdentities(client: pg.Client, tables: readonly string[]): 
   )
   for (const { table, column } of rows)
     await client.query(
-      // Rows of the inbox leave it for the log.
+      // Rows move from the inbox to the log, so those of both count.
       `select setval(pg_get_serial_sequence($1, $2),
          (select coalesce(max(${column}), 0) + 1 from ${table === 'audit_inbox' ? 'audit_entries()' : table}), false)`,
       [table, column.replaceAll('"', '')],

@@ -14,8 +14,8 @@ const askMs = 200
 const patienceMs = 600_000
 
 /**
- * A session of the first of these servers that is a standby of the primary, once it has replayed everything that anybody
- * was told of before the call. Rejects with StartError.
+ * A session of the first of these servers that is a standby of the primary, after it has replayed everything that was
+ * acknowledged before the call. Rejects with StartError.
  */
 export async function onStandby(
   primary: pg.Client,

@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 
-/** Much more than the sockets hold: only while it is read does the database work. */
+/** Much more than the sockets hold, so that the database does not work on while a turn is zipped. */
 const mostTurnBytes = 2_097_152
 
 /**
- * Gzip members, each made before more is read. At once, reading and zipping would keep two processors busy, and leave
- * none to the requests of a small machine. A text is copied before the next one is asked for.
+ * Gzip members, each finished before more is read. Reading and zipping at once would keep two processors busy, and
+ * leave none for requests on a small machine. A text is copied before the next one is asked for.
  */
 export async function* zipped(
   texts: AsyncIterable<Buffer>,
@@ -28,10 +28,13 @@ export async function* zipped(
 }
 
 const compress = promisify(gzip)
-/** The usual level 6 takes nearly three times the processor time for a tenth less. */
+/** The default level 6 takes nearly three times the processor time for a tenth less. */
 const gzipped = (text: Buffer): Promise<Buffer> => compress(text, { level: 4 })
 
-/** Turns short enough that requests find a free processor between them, and a wait after each that is early. */
+/**
+ * Turns short enough that requests find a free processor between them, and a wait after each turn that is ahead of the
+ * rate.
+ */
 export function paced(maxRate: number | undefined, signal: AbortSignal | undefined) {
   if (maxRate === undefined) return { turnBytes: mostTurnBytes, wait: () => undefined }
   const begun = performance.now()

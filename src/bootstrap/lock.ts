@@ -21,7 +21,7 @@ export async function closeBootstrap(db: Queryable, actor_id: string): Promise<s
   return role_grant_ids
 }
 
-/** Lets nobody bootstrap from now on; false if that was so before. Takes the bootstrap lock if not. */
+/** Closes the bootstrap for good; false if it was closed before, otherwise takes the bootstrap lock. */
 export async function shutBootstrap(db: Queryable): Promise<boolean> {
   return (
     (await db.run(sql`update bootstrap_lock set bootstrapped = true where id = 1 and not bootstrapped`)) > 0

@@ -17,13 +17,13 @@ export type Cleaned = {
   expired_offers: number
   expired_sessions: number
   expired_tokens: number
-  /** Of limiters that use the database as their store. */
+  /** Charges of limiters that use the database as their store. */
   expired_charges: number
   /** Addresses from which the account has not signed in for 90 days. */
   expired_addresses: number
   /** One-time links that ended more than 30 days ago. */
   removed_tickets: number
-  /** Messages that were done with 7 days ago. */
+  /** Messages that were finished 7 days ago. */
   removed_messages: number
   /** Secrets that were sealed by an older key. */
   resealed_secrets: number
@@ -72,7 +72,7 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
       return await removeTombstones(db, days, stop)
     }
     const removeAudit = async (days: number): Promise<number> => {
-      // Rows are numbered when somebody reads them, so number those of a log that nobody reads.
+      // Rows get their numbers when they are read, so number those of a log that nobody reads.
       await numberRows(db)
       const { dropped, whole } = await dropPartitions(db, days, stop)
       const removed_audit_rows = dropped + (await repeat(() => removeAuditRows(db, days, whole, batchRows)))
@@ -123,13 +123,13 @@ const expired = (table: Sql, when: Sql): Sql => sql`
 export function startCleanup(app: App): () => Promise<void> {
   const seconds = app.config.cleanup_interval_s
   if (seconds === null) return async () => {}
-  // Known from the start, so that an alert can miss its runs.
+  // Reported from the start, so that an alert can notice missing runs.
   app.observer.add('job_runs_total', 0, 'cleanup', 'ok')
   const ending = new AbortController()
   let timer: NodeJS.Timeout | undefined
   let running = Promise.resolve()
   const run = async (): Promise<void> => {
-    // What a newer version keeps, this one may not know to keep.
+    // A newer version may keep what this one would remove.
     if (app.node.isBehind) return wait()
     try {
       const { ran, ...counts } = await watchJob(

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { App } from '../core/app.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
 
-/** Empty partitions that are there before their numbers are given. */
+/** Empty partitions to have before their numbers are given. */
 const ahead = 2
 
 /** Makes the partitions of the audit log that the next numbers need, of `audit_partition_rows` each. */
@@ -11,7 +11,7 @@ export async function makePartitions({ db, config, log }: Pick<App, 'db' | 'conf
   for (let nth = 0; nth < ahead; nth++)
     upper = sql`audit_partition(${upper}, ${config.audit_partition_rows}::bigint)`
   try {
-    // A step in the background divides the log of an earlier version.
+    // Earlier versions have one table, which a background step divides; until then there is nothing to do.
     await db.run(sql`
       select ${upper} from audit_position
       where exists (select from pg_partitioned_table where partrelid = 'audit_log'::regclass)`)
@@ -23,7 +23,7 @@ export async function makePartitions({ db, config, log }: Pick<App, 'db' | 'conf
   }
 }
 
-/** Partitions that are to be dropped have this comment, so that a run that is interrupted is continued. */
+/** Partitions to be dropped carry this comment, so that the next run continues an interrupted one. */
 const mark = 'cellkeep: removed by audit_retention_days'
 
 /** A partition that will be dropped within this time is left, so that its rows are not deleted one by one. */

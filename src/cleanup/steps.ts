@@ -9,8 +9,8 @@ export const forgetKeys = (db: Queryable, max: number): Promise<number> =>
       order by expires_at limit ${sql.raw(max)} for update skip locked)`)
 
 /**
- * Removes at most `max` one-time links that ended more than 30 days ago. The index of their creation finds them: none
- * ends before.
+ * Removes at most `max` one-time links that ended more than 30 days ago. The index of their creation times finds them,
+ * because none ends before it is made.
  */
 export const removeTickets = (db: Queryable, max: number): Promise<number> =>
   db.run(sql`
@@ -20,7 +20,7 @@ export const removeTickets = (db: Queryable, max: number): Promise<number> =>
         and coalesce(used_at, voided_at, expires_at) <= now() - interval '30 days'
       order by created_at limit ${sql.raw(max)} for update skip locked)`)
 
-/** Removes at most `max` messages that were done with 7 days ago. */
+/** Removes at most `max` messages that were finished 7 days ago. */
 export const removeMessages = (db: Queryable, max: number): Promise<number> =>
   db.run(sql`
     delete from message_outbox where id in (

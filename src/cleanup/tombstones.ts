@@ -2,7 +2,10 @@ import { addUp, ownShard } from '../cells/usage.ts'
 import { type Database, type Queryable, type Sql, sql } from '../db/db.ts'
 
 const batchCells = 500
-/** Of each kind, in one statement: a cell may have millions of edges to it, which no statement deletes in time. */
+/**
+ * Max edges of each kind per statement: a cell may have millions of edges to it, more than a statement can delete in
+ * time.
+ */
 const batchEdges = 5000
 
 /**
@@ -24,9 +27,9 @@ export async function removeTombstones(db: Database, days: number, stop: AbortSi
   return removed
 }
 
-/** Deletes some of what belongs to deleted cells, which nobody reaches any more; true if that was all. */
+/** Deletes some of what belongs to deleted cells, which nobody can reach; true if nothing is left. */
 async function detach(db: Queryable, ids: Sql): Promise<boolean> {
-  // An edge that is moved to another cell meanwhile has another place, and stays.
+  // An edge that meanwhile moved to another cell has another `ctid`, and stays.
   const some = (table: Sql, condition: Sql): Sql => sql`
     delete from ${table} where ctid = any(array(
       select ctid from ${table} where ${condition} limit ${sql.raw(batchEdges)}
@@ -45,7 +48,7 @@ async function detach(db: Queryable, ids: Sql): Promise<boolean> {
   return most < batchEdges
 }
 
-/** The cells, with what was added to them since they were detached. */
+/** Deletes the cells, with what was added to them since `detach`. */
 async function removeCells(db: Queryable, ids: Sql): Promise<number> {
   const { removed } = await db.one<{ removed: number }>(sql`
     with gone as (

@@ -30,7 +30,7 @@ export async function execute(argv: readonly string[], io: CommandIo): Promise<n
     io.stdout.write(`${version}\n`)
     return 0
   }
-  // The commands load the whole product, and monitors and installers ask for the version alone.
+  // Loaded late: the commands load the whole product, and monitors and installers only ask for the version.
   const { dispatch } = await import('./shell/dispatch.ts')
   return await dispatch(argv, io)
 }

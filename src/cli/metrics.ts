@@ -3,7 +3,7 @@ import { StartError } from '../errors.ts'
 import { cannotListen } from '../http/listen.ts'
 import { createServer } from '../http/node-http.ts'
 
-/** A registry of `prom-client` with the metrics of the process. The package is loaded here, for those who use it. */
+/** A registry of `prom-client` with the metrics of the process. The package is loaded here, only if metrics are on. */
 export async function openRegistry() {
   const { Registry, collectDefaultMetrics } = await loadPromClient()
   const register = new Registry()
@@ -26,7 +26,10 @@ async function loadPromClient() {
 
 const connectionsMax = 32
 
-/** Serves `GET /metrics` on a port of its own, where no client of the service comes. Resolves to how to stop it. */
+/**
+ * Serves `GET /metrics` on a port of its own, which clients of the service do not use. Resolves to a function that
+ * stops it.
+ */
 export async function serveMetrics(
   registry: { metrics(): Promise<string>; readonly contentType: string },
   { metrics_host: host, metrics_port }: Pick<Config, 'metrics_host' | 'metrics_port'>,

@@ -66,7 +66,7 @@ const resume = subcommand('nodes', {
     }),
 })
 
-/** Together with `cellkeep nodes`, which derives from its operation. */
+/** The group of `cellkeep nodes`, a command that derives from its operation. */
 export const nodeCommands = {
   summary: 'The processes that serve this database: list, wait for, drain and resume them.',
   details:
@@ -96,7 +96,7 @@ async function nodeNamed(app: App, named: string): Promise<NodeView> {
   )
 }
 
-/** Waits until the node has no connections left, or has ended. Of a silent one nobody can tell. */
+/** Waits until the node has no connections left, or has ended. For a silent node this cannot be known. */
 async function emptied(app: App, node_id: string): Promise<void> {
   for (;;) {
     const found = (await list(app)).find(({ id }) => id === node_id)

@@ -1,6 +1,6 @@
 /**
- * In an npm script each signal arrives twice: the terminal or supervisor sends it to every process, and npm forwards the
- * one that it got. Only a signal that comes later than this is a second one.
+ * In an npm script each signal arrives twice: the terminal or supervisor sends it to every process, and npm forwards
+ * its own. Only a signal that comes later than this is a second one.
  */
 const relayMs = process.env.npm_lifecycle_script?.includes('cellkeep') ? 1000 : 0
 

@@ -111,7 +111,7 @@ function stopSignal(log: Log, out: Output) {
 /** How long to wait for the reader of the log, which may have stopped reading. */
 const logLimitMs = 1000
 
-/** How long a stopped process may take to exit by itself. */
+/** How long a stopped process may take to exit on its own. */
 const lingerMs = 200
 
 type Step = { name: string; run: () => Promise<void>; mustEnd: boolean }
@@ -147,11 +147,11 @@ class CleanupStack {
   }
 }
 
-/** For a person at a terminal, who need not copy the token; not into a log. */
+/** For a person at a terminal, who then need not copy the token; never in a log. */
 const tokenFragment = async (path: string): Promise<string> =>
   process.stderr.isTTY ? `#token=${(await readFile(path, 'utf8')).trim()}` : ''
 
-/** What claims an invite. */
+/** How an invite is claimed. */
 const claims = {
   match: 'claimed by their e-mail or username',
   code: 'claimed with the token of their link',
@@ -160,7 +160,8 @@ const claims = {
 
 async function startMessage({ app }: Service, { url }: Serving, { sources }: ParsedConfig): Promise<string> {
   const { config, bootstrap } = app
-  // Passkeys belong to its name, and behind a proxy people reach no other. The default may name port 0.
+  // The public URL if one is set: passkeys belong to its name, and behind a proxy people reach no other. Its default
+  // may name port 0.
   const site = (sources.public_url !== 'default' && config.public_url) || url
   const lines = [
     `Cellkeep ${version} listens on ${url}`,

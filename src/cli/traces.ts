@@ -4,7 +4,10 @@ import { StartError } from '../errors.ts'
 import { createTracer, type TraceApi } from '../observe/tracer.ts'
 import { version } from '../wire/version.ts'
 
-/** What is used of `@opentelemetry/sdk-node` and of the `@opentelemetry/api` that it loads: another copy records nothing. */
+/**
+ * The parts that are used of `@opentelemetry/sdk-node`, and of the `@opentelemetry/api` that it loads: another copy of
+ * the API records nothing.
+ */
 type Sdk = {
   api: TraceApi
   NodeSDK: new (options: { serviceName: string }) => { start(): void; shutdown(): Promise<void> }
@@ -12,7 +15,7 @@ type Sdk = {
 
 const name: string = '@opentelemetry/sdk-node'
 
-/** Starts OpenTelemetry if its own variables ask for traces; they also say where those go. */
+/** Starts OpenTelemetry if its own variables ask for traces; they also set where traces go. */
 export function openTraces(env: Environment) {
   const { OTEL_TRACES_EXPORTER: exporter, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = env
   if (exporter === 'none' || !(exporter || endpoint)) return undefined

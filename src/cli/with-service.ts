@@ -23,12 +23,12 @@ export type Opened = { parsed: ParsedConfig; config: Config; connection: Connect
 type DatabaseUse = {
   /** The command may create the embedded database. */
   makes?: boolean
-  /** Aborted by the first signal, with its exit code; the work then ends by itself. */
+  /** Aborted by the first signal, with its exit code as reason; the work then ends itself. */
   interrupt?: AbortController
 }
 
 /**
- * Runs a command on the configured database. An embedded one is used as it runs, or started; its last user
+ * Runs a command on the configured database. An embedded one is joined if it runs, otherwise started; its last user
  * stops it, also if a signal ends the command. If it does not exist yet, only a command with `makes` creates it.
  */
 export async function withDatabase<T>(
@@ -65,7 +65,7 @@ export async function withDatabase<T>(
     log,
     onNotice: (text) => io.stderr.write(`${text}\n`),
   })
-  // Without a user the database would keep running.
+  // A database that is not closed would keep running.
   const stop = (code: number): void =>
     void opening
       .then((embedded) => embedded.close())
@@ -112,7 +112,7 @@ export const withService = <T>(
     use,
   )
 
-/** A failure after a signal is told as the interruption it is, with the exit code of the signal. */
+/** Reports a failure after a signal as an interruption, with the exit code of the signal. */
 export const endedBy = <T>({ signal }: AbortController, what: string, work: Promise<T>): Promise<T> =>
   work.catch((error) => {
     throw signal.aborted ? new StartError('interrupted', `Interrupted; ${what}.`, signal.reason) : error

@@ -29,9 +29,12 @@ export type AuditStreamSettings = {
   acting?: string | undefined
   /** The `seq` of the last row already read; without it the stream starts with new rows. */
   after?: number | undefined
-  /** Called when a connection is open: the first, and each that follows one that was lost. */
+  /** Called when a connection opens: the first one, and each that follows a lost one. */
   opened?: (() => void) | undefined
-  /** Called when a connection was lost; the next attempt is in `wait_ms`, after the row `after`, if there was one. */
+  /**
+   * Called when a connection was lost. The next attempt is in `wait_ms` milliseconds and continues after the row
+   * `after`, if there was one.
+   */
   lost?: ((about: { after: number | null; wait_ms: number }) => void) | undefined
   /** Ends the iteration, which throws the reason of the signal. */
   signal?: AbortSignal | undefined

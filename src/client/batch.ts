@@ -1,6 +1,6 @@
 import type { Answer, Layer } from './client.ts'
 
-/** The most calls that the service takes at once. */
+/** Max calls that the service takes at once. */
 const batchMax = 50
 /** The HTTP statuses of the codes -32001, -32002 and so on, then of those around -32600. */
 const statuses = [401, 403, 404, 409, 422, 429, 503, 504, 429, 499]
@@ -15,8 +15,8 @@ type Call = {
 type Entry = { error?: { code: number; data?: { reason: string } } }
 
 /**
- * Sends the calls of one turn of the event loop as one request, or as several if there are more than 50 or they are
- * too large together. The service carries them out one after the other; each has a result or an error of its own.
+ * Sends the calls of one turn of the event loop as one request, or as several if there are more than 50 or they are too
+ * large together. The service executes them one after the other; each has its own result or error.
  */
 export const batch =
   (): Layer =>
@@ -42,7 +42,7 @@ export const batch =
       for (const [at, { method, params, signal, settle }] of calls.entries()) {
         const reply: Entry | undefined = Array.isArray(answer.reply) ? answer.reply[at] : undefined
         if (!reply) settle(answer)
-        // The answers before it filled the batch; it was not carried out.
+        // Earlier answers filled the batch, so this call was not executed.
         else if (reply.error?.data?.reason === 'batch_answer_too_large') settle(ask(method, params, signal))
         else settle({ status: statusOf(reply), text: '', reply })
       }
@@ -54,7 +54,7 @@ const statusOf = ({ error }: Entry): number =>
   error ? (statuses[-32001 - error.code] ?? others[error.code] ?? 500) : 200
 const toEntry = ({ method, params }: Call, id: number) => ({ jsonrpc: '2.0', id, method, params })
 
-/** Settles calls that are aborted, and aborts the request once all of them are. */
+/** Settles aborted calls, and aborts the request once all of them are aborted. */
 function leaving(calls: readonly Call[]): AbortSignal {
   const request = new AbortController()
   let left = calls.length

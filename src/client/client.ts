@@ -13,7 +13,7 @@ export type Outcome<T, R extends string> =
 
 /** Options of a client and of one call; the call's `timeout` replaces the client's, and either signal ends it. */
 export type CallOptions = {
-  /** Milliseconds until a call fails that has no answer, its retries included. */
+  /** Milliseconds until a call without an answer fails, its retries included. */
   timeout?: number | undefined
   signal?: AbortSignal | undefined
 }
@@ -46,13 +46,13 @@ export type Client<A = Actions> = Methods<A> & {
   try: Tries<A>
   /** The REST routes: login, logout, password, status, verify, bootstrap, signup. */
   account: AccountCalls
-  /** What `createLive`, `auditStream` and `forRequest` take over of a client. */
+  /** What `createLive`, `auditStream` and `forRequest` take from a client. */
   readonly [link]: Link<A>
 }
 
 export const link: unique symbol = Symbol.for('cellkeep.client')
 
-/** Where a live client or a stream connects to, and as who. */
+/** Where a live client or a stream connects to, and with which credential. */
 export type Connection = {
   /** The base URL, without a slash at its end. */
   readonly url: string
@@ -72,10 +72,10 @@ export type Link<A = unknown> = Connection & {
     signal?: AbortSignal,
     headers?: Record<string, string>,
   ): Promise<Answer>
-  /** Carries the type only. */
+  /** Only carries the type. */
   readonly actions?: A
 }
-/** A client, for what takes over its credential. */
+/** A client whose credential can be taken over. */
 export type Linked<A = unknown> = { readonly [link]: Link<A> }
 
 export type Ask = (method: string, params: unknown, signal?: AbortSignal) => Promise<Answer>
@@ -97,7 +97,7 @@ export type ClientOptions = ConnectionOptions &
   CallOptions & {
     /** Keeps cookies outside a browser, for a program that acts for one account. A string is the first `Cookie`. */
     jar?: boolean | string | undefined
-    /** `[retry(), batch()]`, or less. */
+    /** Layers around each call, such as `[retry(), batch()]`. */
     use?: readonly Layer[] | undefined
     rpcPath?: string | undefined
   }
@@ -118,9 +118,9 @@ type GetRoutes = { [N in keyof Routes]: Routes[N]['method'] extends 'GET' ? N : 
 const gets: Record<GetRoutes, 1> = { status: 1, verify: 1, options: 1 }
 
 /**
- * A client typed by the declarations of the methods: `createClient({ url })`, or
- * `createClient<Actions & typeof mine>({ url })` with methods of your own. A browser keeps the session by itself.
- * Elsewhere a program has a `token` or a `jar`, and a server that has visitors of its own uses `forRequest`.
+ * A client typed by the declarations of the methods: `createClient({ url })`, or `createClient<Actions & typeof mine>({
+ * url })` with methods of your own. A browser keeps the session itself. Elsewhere a program uses a `token` or a `jar`,
+ * and a server that has visitors of its own uses `forRequest`.
  */
 export function createClient<A = Actions>(options: ClientOptions): Client<A> {
   const { rpcPath = '/api/rpc', jar } = options
@@ -151,7 +151,7 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
         // Passwords and daemon tokens would follow a redirect to another host.
         redirect: 'manual',
         headers: { ...headers(), ...((body as object) && { 'content-type': 'application/json' }), ...more },
-        // Undefined is none.
+        // Undefined: no signal.
         signal: signal as AbortSignal,
         // Without a body this is undefined, and none is sent.
         body: JSON.stringify(body),
@@ -196,7 +196,7 @@ function outcomeOf(call: string, answer: Answer): Outcome<unknown, string> {
   if (reply?.result !== undefined) return { ok: true, result: reply.result }
   const error = reply?.error
   const data = typeof error === 'string' ? { ...reply, reason: error } : error?.data
-  // Proxies answer with JSON too.
+  // Proxies may answer with JSON too.
   if (!data?.reason || !/^[a-z]\w*$/.test(data.reason))
     return { ok: false, error: new TransportError(call, answer) }
   return { ok: false, error: new CellkeepError(call, data.reason, answer.status, data) }

@@ -46,8 +46,8 @@ export class CellkeepError<R extends string = string> extends Error {
 }
 
 /**
- * No answer of the service: the network failed, the call was aborted or timed out, or something between sent an
- * answer of its own, such as the 502 page of a proxy. A mutation may have been carried out or not.
+ * No answer of the service: the network failed, the call was aborted or timed out, or something in between sent an
+ * answer of its own, such as the 502 page of a proxy. A mutation may or may not have been carried out.
  */
 export class TransportError extends CellkeepError<'transport_failed'> {
   /** The beginning of what was received instead of an answer. */

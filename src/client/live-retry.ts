@@ -8,7 +8,7 @@ export type Ending =
   | 'too_many_sockets'
   /** `close()` was called. */
   | 'closed'
-  /** The reason for which the service refuses this socket, such as `actor_not_on_account` or `forbidden_origin`. */
+  /** The reason why the service refuses this socket, such as `actor_not_on_account` or `forbidden_origin`. */
   | (string & {})
 
 /** Failed attempts since a connection last opened. */
@@ -35,8 +35,8 @@ const refusing = [400, 403, 404]
 const answerMs = 10_000
 
 /**
- * Why the service refuses a socket for good; undefined if it may open later. Few WebSocket classes tell how an upgrade
- * was answered, so ordinary requests ask. Only what the service itself says counts, not a page of a proxy.
+ * Why the service refuses a socket for good; undefined if it may open later. Few WebSocket classes report how an
+ * upgrade was answered, so this sends ordinary requests. Only an answer of the service counts, not a page of a proxy.
  */
 export async function refusalOf(
   { url, accountPath, fetch, headers }: Connection,

@@ -35,13 +35,13 @@ export type LiveEvents<N = ConsumerNotifications> = {
 } & N & {
     /** Connected, or reconnected (`again`): notifications in between are lost, so reload lists. */
     open: { again: boolean }
-    /** The connection was lost; the next attempt is in `wait_ms`. */
+    /** The connection was lost; the next attempt is in `wait_ms` milliseconds. */
     lost: { code: number; wait_ms: number }
     /** Closed for good: the client does not reconnect. */
     closed: Ending
   }
 
-/** Typed calls and notifications over one WebSocket that reconnects by itself. */
+/** Typed calls and notifications over one WebSocket that reconnects automatically. */
 export type LiveClient<A = Actions, N = ConsumerNotifications> = Methods<A, []> & {
   /** The same methods; they return a refusal as a value, with its reasons typed. */
   try: Tries<A, LiveReason, []>
@@ -57,7 +57,7 @@ export type LiveSettings = {
   acting?: string | undefined
   /** The WebSocket class, by default the global one. Where there is none, pass that of `ws`. */
   WebSocket?: (new (url: string, options?: never) => Socket) | undefined
-  /** How long a call waits for a connection; 10 s by default. */
+  /** Milliseconds that a call waits for a connection; 10 s by default. */
   patienceMs?: number | undefined
 }
 
@@ -77,7 +77,7 @@ export type Socket = {
 type Waiting = {
   method: string
   params: unknown
-  /** Runs out after `patienceMs`. */
+  /** Fires after `patienceMs`. */
   timer?: ReturnType<typeof setTimeout>
   settle(outcome: Outcome<unknown, string>): void
 }
@@ -154,7 +154,10 @@ function openSocket(Class: SocketClass, address: string, headers: Record<string,
 }
 type SocketClass = new (url: string, options?: object) => Socket
 
-/** How often the client sends a heartbeat. A connection that hears nothing, or does not open, for so long counts as dead. */
+/**
+ * How often the client sends a heartbeat. A connection that receives nothing, or does not open, within this time counts
+ * as dead.
+ */
 const beatMs = 25_000
 
 /**
@@ -213,7 +216,7 @@ export function createLive<A = Actions, N = ConsumerNotifications>(
       emit('open', { again: wasOpen })
       wasOpen = true
     }
-    // Of a connection that it could not make, the WebSocket of Node 22 says nothing else.
+    // The WebSocket of Node 22 emits only this event for a connection that it could not make.
     own.onerror = () => {
       if (!isOpen) void lose(own, 1006)
     }

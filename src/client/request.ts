@@ -13,12 +13,12 @@ export type VisitorClient<A> = Client<A> & {
   setCookies: string[]
 }
 
-/** Headers of the server's own client that would let it act as somebody else than the visitor. */
+/** Headers of the server's own client that would make it act as somebody other than the visitor. */
 const credentials = /^(authorization|cookie|x-daemon-token|x-forwarded-for)$/
 
 /**
- * A client for one request of a visitor to a server: it carries the visitor's cookie and address, and nothing of the
- * credential of `client`, whose other options it has. `address` is the visitor's; a request of Node knows it.
+ * A client for one request of a visitor to a server. It has the visitor's cookie and address, and the options of
+ * `client` except its credential. `address` is the visitor's; a request of Node already has it.
  */
 export function forRequest<A>(
   { [link]: to }: Pick<Client<A>, typeof link>,

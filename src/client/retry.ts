@@ -1,13 +1,13 @@
 import type { Answer, Layer } from './client.ts'
 
-/** By its name a method that reads; `retry` has a test that holds the built-in methods to it. */
+/** Names of methods that read; a test of `retry` compares them with the built-in methods. */
 const reads = /[_.](get|list|history|lookup|search|verify|discover|preview|explain|activity|status)$/
 const waitMaxMs = 30_000
 
 type Reply = { error?: { data?: { retry_after?: number; detail?: string } } } | undefined
 const dataOf = ({ reply }: Answer) => (reply as Reply)?.error?.data
 
-/** How long to wait: as long as the service asks for, and never in step with other clients. */
+/** The wait before a repetition: what the service asks for, plus jitter, so that clients do not repeat in step. */
 function waitOf(answer: Answer, jitterMs: number): number {
   const asked = dataOf(answer)?.retry_after ?? answer.retry_after ?? 0
   const askedMs = Number(asked) >= 0 ? Number(asked) * 1_000 : Date.parse(String(asked)) - Date.now()
@@ -29,7 +29,7 @@ export const retry =
     /** Methods that take no key, as the service said. */
     const keyless = new Set<string>()
     const [most, firstWaitMs] = deadline_ms ? [Number.POSITIVE_INFINITY, 200] : [times, 300]
-    /** No answer of the service, or one of those that pass. */
+    /** No answer of the service, or a temporary one. */
     const isTemporary = ({ status, reply }: Answer): boolean =>
       !reply || (status > 501 && status < 505) || (status === 429 && !!deadline_ms)
 

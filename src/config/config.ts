@@ -88,7 +88,7 @@ export const envName = (key: string): string => `${prefix}${key.toUpperCase()}`
 
 const prefix = 'CELLKEEP_'
 
-/** Variables of commands that call a server; they are no settings of one. */
+/** Variables of commands that call a server; they are not settings. */
 const forCommands = ['CELLKEEP_URL', 'CELLKEEP_TOKEN']
 
 /** What the sources read so far say; a later source overrides an earlier one. */
@@ -235,7 +235,10 @@ function finish(reading: Reading, { library, serves, name, foundFile }: FinishOp
   return { config, sources: sources as Record<Key, Source>, warnings, declarations }
 }
 
-/** By default it is a page of the console. The library has none unless asked: there, pages of its own may stand in its place. */
+/**
+ * The default is a page of the console, so a console that is switched off leaves nothing there. In the library the
+ * console is off by default, and the consumer may have a page of its own at that path.
+ */
 function missingRedirect(
   { oidc_redirect_url, console }: Config,
   { label, isGiven, isBroken }: Pick<RuleContext, 'label' | 'isGiven' | 'isBroken'>,
@@ -247,7 +250,7 @@ function missingRedirect(
   return isOff ? { setting: label('oidc_redirect_url'), when: `${label('console')} is off` } : null
 }
 
-/** Defaults may depend on settings that are given, and on defaults of those before them in the table. */
+/** A default may depend on given settings and on the defaults of earlier rows of the table. */
 function effective({ values, cwd, declarations }: Reading, library: boolean): Config {
   const config: Record<string, unknown> = Object.fromEntries(values)
   for (const key of keys) {

@@ -3,14 +3,17 @@ export type Server = { host: string; port: string | undefined; url: string }
 
 export type DatabaseUrl = {
   servers: readonly Server[]
-  /** Try them in a random order. */
+  /** The servers are to be tried in random order. */
   isRandom: boolean
-  /** `connect_timeout`, for each attempt. */
+  /** `connect_timeout` of each attempt, in milliseconds. */
   attemptMs: number | undefined
 }
 
 const form = /^postgres(?:ql)?:\/\/((?:[^/?#]*@)?)([^@/?#]*)((?:\/[^?#]*)?)(?:\?([^#]*))?$/
-/** What the driver understands. The others are for libpq only: ignored, they would not do what they say. */
+/**
+ * The parameters that the driver supports. Those for libpq only are refused, because the driver would silently ignore
+ * them.
+ */
 const driverKeys =
   'sslmode sslrootcert sslcert sslkey uselibpqcompat application_name options host port'.split(' ')
 const ownKeys: Readonly<Record<string, RegExp>> = {
@@ -18,7 +21,7 @@ const ownKeys: Readonly<Record<string, RegExp>> = {
   target_session_attrs: /^(read-write|primary)$/,
   load_balance_hosts: /^(disable|random)$/,
 }
-/** The driver takes any other `sslmode`, `allow` too, for `verify-full`, and an empty one for `disable`. */
+/** The driver treats any other `sslmode`, even `allow`, as `verify-full`, and an empty one as `disable`. */
 const rules: typeof ownKeys = {
   ...ownKeys,
   sslmode: /^(disable|prefer|require|verify-ca|verify-full|no-verify)$/,

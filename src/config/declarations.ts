@@ -62,7 +62,7 @@ export function readDeclarations(options: Readonly<Record<string, unknown>>, lab
   return { declarations: declarations as DeclarationOptions, problems, rest }
 }
 
-/** A misspelled hook would be no guard at all. */
+/** A misspelled hook would guard nothing. */
 const brokenHooks = (given: object, label: (key: string) => string): string[] =>
   Object.entries(given).flatMap(([name, value]) => {
     const names = Object.keys(hooks)

@@ -26,7 +26,10 @@ export async function loadConfig(input: {
   return other ? { ...parsed, warnings: [...parsed.warnings, other] } : parsed
 }
 
-/** A warning if the file gets another copy of this package, as beside a global installation: its classes are others. */
+/**
+ * A warning if the file imports another copy of this package, as happens beside a global installation: its classes
+ * differ.
+ */
 function otherCopy(path: string): string | undefined {
   const own = realpathSync(fileURLToPath(new URL('../..', import.meta.url)))
   let found: string
@@ -78,7 +81,7 @@ async function readJson(path: string): Promise<unknown> {
   try {
     return JSON.parse(text.replace(/^\uFEFF/, ''))
   } catch (error) {
-    // Without message and cause: the parser quotes the text around the error, which may be a secret.
+    // Omits message and cause: the parser quotes the text around the error, which may be a secret.
     const [place] = /\(line \d+ column \d+\)/.exec(String(error)) ?? []
     throw notLoaded(path, place ? `not valid JSON ${place}` : 'not valid JSON')
   }
@@ -95,7 +98,7 @@ async function importModule(path: string): Promise<{ default?: unknown }> {
 }
 
 function remedyOf(error: string): string {
-  // What `npm init` has written says `commonjs`, or nothing.
+  // A package.json from `npm init` says `commonjs` or nothing.
   if (/outside a module|Unexpected token 'export'/.test(error))
     return '; set "type": "module" in the package.json beside it'
   // Node looks for it beside the file, not where `cellkeep` itself is installed.

@@ -82,13 +82,13 @@ export const path = (rule = 'a path'): Kind<string, string> => ({
 export const matching = (rule: string, expression: RegExp): Kind<string, string> =>
   textual(rule, z.string().regex(expression))
 
-/** Text that is a name only in lower case. */
+/** Text that is lower-cased before it is matched. */
 export const lowerCase = (rule: string, expression: RegExp): Kind<string, string> =>
   textual(rule, z.string().toLowerCase().regex(expression))
 
 const hostname = /^(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$/i
 
-/** Not resolved against the working directory, as `builtin` would be. */
+/** Not a kind of path, because `builtin` would then be resolved against the working directory. */
 export const blocklist = (): Kind<string | null, string | null> =>
   orOff(textual('builtin, a readable file', z.string().regex(/^(?!off$)[^\0]+$/)))
 

@@ -41,7 +41,7 @@ const entry = z.strictObject({
       .refine((scopes) => scopes.split(' ').includes('openid'))
       .default('openid email profile'),
   ),
-  /** Where the provider has these under other names. */
+  /** The names of these claims, if the provider uses others. */
   claims: field(
     'an object with names of claims for username, email, email_verified and name',
     z
@@ -62,7 +62,7 @@ const entry = z.strictObject({
   ),
   /** The verified e-mail must be in one of these domains at every sign-in. */
   allowed_domains: field('a list of domains', z.array(domain).min(1).readonly().optional()),
-  /** What to do with somebody whose identity belongs to no account. */
+  /** What to do if an identity belongs to no account. */
   on_unknown: field(
     'refuse, invite_only or signup',
     z.enum(['refuse', 'invite_only', 'signup']).default('refuse'),
@@ -95,11 +95,13 @@ export const secretVariable = /^CELLKEEP_OIDC_(.+)_CLIENT_SECRET$/
 type Reading = {
   /** Names the list in problems. */
   label: string
-  /** From the environment, by the name of the variable; one that cannot be read is reported already. */
+  /** From the environment, by the name of the variable; one that cannot be read has already been reported. */
   secrets: ReadonlyMap<string, string | Broken>
   serves: boolean
   isDevelopment: boolean
-  /** What is missing so that providers know where to lead back to: a setting, and the words after `when`. Null: nothing. */
+  /**
+   * What is missing to know the URL that providers redirect to: a setting, and the words after `when`. Null: nothing.
+   */
   missing: { setting: string; when: string } | null
 }
 

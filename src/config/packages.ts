@@ -1,4 +1,4 @@
-/** Whether an optional package is installed; it is loaded by whoever needs it first. */
+/** Whether an optional package is installed; it is loaded on first use. */
 export function isInstalled(name: string): boolean {
   try {
     import.meta.resolve(name)

@@ -2,11 +2,11 @@ import { isInstalled } from './packages.ts'
 
 /** The rules of the settings about passkeys. Browsers bind a passkey to a domain, and use it on its pages only. */
 
-/** At least two labels, as nobody owns a top-level domain; the last one is no number, as in an IP address. */
+/** At least two labels, because nobody owns a top-level domain; the last one is not a number, as in an IP address. */
 export const rpIdForm =
   /^(localhost|(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9-]{2,63})$/
 
-/** The domain of an origin; null if its host is none. */
+/** The domain of an origin; null if its host is not a domain. */
 export function domainOf(origin: string | null): string | null {
   const host = origin === null ? '' : (URL.parse(origin)?.hostname ?? '')
   return rpIdForm.test(host) ? host : null

@@ -36,7 +36,7 @@ export function brokenMail(config: Config, context: RuleContext): string[] {
   return problems
 }
 
-/** A startup warning where links lead to this machine, although people come through a proxy. */
+/** A startup warning if links lead to this machine although people come through a proxy. */
 export function unreachableLinks(
   { mail, trusted_proxies, public_url }: Config,
   { label, isGiven }: { label(key: Key): string; isGiven(key: Key): boolean },

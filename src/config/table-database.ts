@@ -1,7 +1,7 @@
 import { databaseUrl, databaseUrls, matching, oneOf, orOff, orUnset, path, whole } from './kinds.ts'
 import { setting } from './setting.ts'
 
-// No quotes needed, and room for names made of it.
+// Needs no quotes, and leaves room for names derived from it.
 const schemaRule = 'a name of 1 to 48 of a-z, 0-9 and _, not starting with a digit or pg_'
 
 /** The part of the table of settings (table.ts) about the database and its connections. */

@@ -34,7 +34,10 @@ const redirect = () =>
     },
   )
 
-/** Of nothing but a server. A bare `#`, `?` or `%` in a password makes it another URL, or one that nobody can decode. */
+/**
+ * Whether the URL names a server and nothing else. A bare `#`, `?` or `%` in a password makes it another URL, or one
+ * that cannot be decoded.
+ */
 function isServer(url: URL | null): boolean {
   if (url === null || !/^\/?$/.test(url.pathname + url.search + url.hash)) return false
   try {

@@ -9,7 +9,7 @@ import { messageErrors } from './claim.ts'
 
 const State = z.enum(['queued', 'sent', 'failed', 'suppressed'])
 
-/** Wire form of a message in the outbox. It tells neither address nor link. */
+/** Wire form of a message in the outbox. It shows neither address nor link. */
 const MessageEntry = z.object({
   id: Uuid,
   purpose: z.string(),

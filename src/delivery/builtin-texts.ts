@@ -1,6 +1,6 @@
 import type { Message, Notice } from '../registry/messages.ts'
 
-/** What a message is named by in files of own texts: its purpose, or its notice. */
+/** The name of a message in files of custom texts: its purpose, or its notice. */
 export type TextName = Exclude<Message['purpose'], 'notice'> | Notice
 
 const once =

@@ -4,7 +4,7 @@ import type { Message, Notice, TicketPurpose } from '../registry/messages.ts'
 import { isOpen } from '../tickets/tickets.ts'
 import { linkPlace, type MessagePurpose } from './outbox.ts'
 
-/** A message that this node delivers: nobody else takes it before its lease ends. */
+/** A message that this node delivers: no other node takes it before its lease ends. */
 export type Claimed = {
   id: string
   purpose: MessagePurpose
@@ -18,11 +18,11 @@ export type Claimed = {
   expires_at: string
   /** It has expired, or its ticket is no longer open. */
   is_over: boolean
-  /** Of its account; null for an invite. */
+  /** The username of its account; null for an invite. */
   username: string | null
 }
 
-/** Longer than a delivery may take. */
+/** Longer than a delivery can take. */
 const lease = sql`interval '60 seconds'`
 
 /** Times are stored in milliseconds, so that what has just been queued may be due in the next one. */
@@ -70,14 +70,14 @@ export type MessageError = (typeof messageErrors)[number]
 
 export type Outcome = { state: 'sent' | 'failed' | 'suppressed' | 'queued'; error: MessageError | null }
 
-/** After so many seconds a delivery that failed is tried again; then every hour. */
+/** Seconds after which a failed delivery is tried again; later ones are tried every hour. */
 const pauses = [10, 60, 300, 900, 3600]
 
 export const pauseAfter = (attempts: number): number => pauses[attempts - 1] ?? 3600
 
 /**
- * Records how the try went, unless the lease ended and another node has the message. What will not be tried again
- * keeps neither address nor link.
+ * Records the outcome of a try, unless the lease ended and another node has the message. A message that will not be
+ * tried again keeps neither address nor link.
  */
 export async function record(
   { db }: Pick<App, 'db'>,

@@ -8,7 +8,7 @@ import { type Claimed, type MessageError, messageOf, type Outcome, record } from
 
 const limitMs = 30_000
 
-/** Thrown by a transport that was not reached or not ready; it is tried again. */
+/** Thrown by a transport that could not be reached or was not ready; the delivery is tried again. */
 export class Unreachable extends Error {
   readonly code: string
   constructor(code: string) {
@@ -18,8 +18,8 @@ export class Unreachable extends Error {
 }
 
 /**
- * Tries to deliver a claimed message and records how it went. No connection of the database is held meanwhile.
- * Undefined if `stop` cut it: then its lease ends, and a node takes it again.
+ * Tries to deliver a claimed message and records the outcome. Holds no connection of the database meanwhile. Undefined
+ * if `stop` interrupted it: its lease then ends, and a node takes it again.
  */
 export async function deliverOne(
   app: App,
@@ -53,7 +53,7 @@ export async function deliverOne(
 const errorOf = (error: unknown, limit: AbortSignal): MessageError =>
   limit.aborted ? 'timeout' : error instanceof Unreachable ? 'unreachable' : 'hook_failed'
 
-/** Not its text, which may quote the address or the link. A hook may throw anything. */
+/** Omits the text of the error, which may quote the address or the link. A hook may throw anything. */
 const whereabouts = (error: unknown): { code?: unknown; stack?: string[] } => {
   if (!(error instanceof Error)) return {}
   const { code, stack } = error as { code?: unknown; stack?: unknown }
@@ -93,7 +93,7 @@ async function isOverLimit({ limiters }: App, { purpose, to_address }: Claimed):
   }
 }
 
-/** A transport that ignores the signal is not waited for either. */
+/** Does not wait for a transport that ignores the signal. */
 async function within(signal: AbortSignal, work: () => Promise<unknown>): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => reject(signal.reason)

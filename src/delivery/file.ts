@@ -9,7 +9,7 @@ export const mailDirectory = ({ data_dir }: Pick<Config, 'data_dir'>): string =>
 
 const keptMs = 7 * 86_400_000
 
-/** Writes a JSON file per message, for development: no mail server is needed to see and press a link. */
+/** Writes a JSON file per message, for development: no mail server is needed to see and open a link. */
 export const fileTransport =
   (config: Config, texts: Texts): Deliver =>
   async (message) => {

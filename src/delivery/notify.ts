@@ -5,9 +5,9 @@ import type { Notice } from '../registry/messages.ts'
 import { insertMessage, triedFor } from './outbox.ts'
 
 /**
- * Tells the owner of an account what changed, in the transaction of the change: at the verified address that the
- * account has at the time of the call, so a change of the address is told before it is written. Does nothing for
- * an address that is not verified, and if notices or messages are off.
+ * Notifies the owner of an account of a change, in the transaction of the change. The notice goes to the address that
+ * is verified at the time of the call, so call it before a change of the address is written. Does nothing if the
+ * address is not verified, or if notices or messages are off.
  */
 export async function notify(
   app: App,

@@ -7,7 +7,7 @@ import type { Notice, TicketPurpose } from '../registry/messages.ts'
 import { isDeliverable } from '../wire/address.ts'
 
 /**
- * Messages wait in the outbox, written in the transaction of what they tell. Nobody waits for their delivery, and no
+ * Messages wait in the outbox, written in the transaction that they report. No request waits for their delivery, and no
  * answer depends on it.
  */
 

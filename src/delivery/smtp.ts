@@ -6,7 +6,7 @@ import { type Deliver, DeliveryRefused } from '../registry/messages.ts'
 import { Unreachable } from './deliver.ts'
 import type { Texts } from './templates.ts'
 
-/** Delivers by SMTP, a connection for each message. The package is loaded here, for those who use it. */
+/** Delivers by SMTP, with one connection per message. The package is loaded here, only if SMTP is used. */
 export async function smtpTransport(config: Config, texts: Texts): Promise<Deliver> {
   const { createTransport } = await loadNodemailer()
   const from = senderOf(config.mail_from as string)
@@ -20,9 +20,9 @@ export async function smtpTransport(config: Config, texts: Texts): Promise<Deliv
     try {
       await transport.sendMail({
         from,
-        // As an object, since a text would be read as a list of addresses.
+        // An object, because a text would be read as a list of addresses.
         to: { name: '', address: message.to },
-        // The same for every try, so that mail programs show one of two.
+        // The same for every try, so that mail programs show a message once that was delivered twice.
         messageId: `<${message.id}@${from.address.split('@')[1]}>`,
         headers: { 'Auto-Submitted': 'auto-generated' },
         ...{ subject, text, html, signal },
@@ -33,7 +33,7 @@ export async function smtpTransport(config: Config, texts: Texts): Promise<Deliv
   }
 }
 
-/** Without STARTTLS nothing is sent, but to this machine itself, which may have no certificate. */
+/** Requires STARTTLS, except for this machine itself, which may have no certificate. */
 function serverOf(smtpUrl: string) {
   const { protocol, hostname, port, username, password } = new URL(smtpUrl)
   const host = hostname.replace(/^\[|\]$/g, '')
@@ -48,11 +48,11 @@ function serverOf(smtpUrl: string) {
   }
 }
 
-/** A server that says no to this message for good, against all that may be different the next time. */
+/** Tells a permanent refusal of this message from failures that may not happen the next time. */
 function judged(error: unknown): Error {
   const { code, responseCode = 0 } = error as { code?: string; responseCode?: number }
   const isAboutMessage = code === 'EENVELOPE' || code === 'EMESSAGE'
-  // Without cause: answers of servers quote the address.
+  // Without `cause`, because answers of servers quote the address.
   if (isAboutMessage && responseCode >= 500)
     return new DeliveryRefused(`the mail server said ${responseCode}`)
   return new Unreachable(`${code}${responseCode ? ` ${responseCode}` : ''}`)

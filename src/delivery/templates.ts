@@ -11,8 +11,8 @@ export type Texts = (message: Message) => { subject: string; text: string; html?
 type Template = { subject: string; text: string; html?: string }
 
 /**
- * The texts of messages: the own ones of `mail_templates` where there are some, by the locale of the message, else
- * the builtin ones. Rejects with a StartError (78) that lists what is wrong with the own ones.
+ * The texts of messages: custom ones of `mail_templates` where they exist, by the locale of the message, else the
+ * builtin ones. Rejects with a StartError (78) that lists what is wrong with the custom ones.
  */
 export async function readTemplates(config: Config): Promise<Texts> {
   const { mail_templates: directory, site_name: site } = config
@@ -65,7 +65,7 @@ function builtin(name: TextName): Template {
   return { subject, text, html: paragraphs.map((one) => `<p>${one}</p>`).join('\n') }
 }
 
-/** What a text may hold; a text for a link has to hold the link. */
+/** The placeholders that a text may contain; the text for a link must contain the link. */
 const placeholders = (name: string): string[] => {
   if (name === 'test') return ['site']
   if (name === 'invite') return ['site', 'link', 'expires_at']
@@ -79,7 +79,7 @@ const unknownText = 'is not the text of any message'
 
 async function readOwn(directory: string): Promise<Map<string, Template>> {
   const problems: string[] = []
-  // Drops the byte order mark that some editors begin a file with.
+  // Drops the byte order mark that some editors write at the start of a file.
   const read = async (name: string): Promise<string> =>
     new TextDecoder().decode(await readFile(join(directory, name)))
   const files = new Map<string, string>()
@@ -115,7 +115,7 @@ const usedIn = (content: string): string[] =>
 
 function flaws(name: string, content: string, isText: boolean): string[] {
   const unknown = usedIn(content).filter((word) => !placeholders(name).includes(word))
-  // Nobody can press a link in the subject.
+  // A link in the subject does not count, because nobody can press it.
   const body = content.replace(/^Subject:.*/, '')
   return [
     ...(isText && !/^Subject: *\S/.test(content) ? ['must begin with a line like "Subject: Welcome"'] : []),

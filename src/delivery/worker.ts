@@ -4,15 +4,14 @@ import { claimDue, pauseAfter } from './claim.ts'
 import { deliverOne } from './deliver.ts'
 
 const atOnce = 4
-/** The outbox is read this often even if nobody wakes the worker: for messages of other nodes and of commands. */
+/** How often the outbox is read without a wake-up: messages of other nodes and of commands cause none. */
 const pollMs = 15_000
 /** How long a stop waits for what is being delivered. */
 const stopMs = 5_000
 
 /**
- * Delivers queued messages, on every node: woken by commits of this node, and now and then. A message that was
- * delivered, but not recorded because the process died, is delivered again with the same id. The returned
- * function stops it.
+ * Delivers queued messages, on every node: when this node commits one, and at intervals. A message that was delivered,
+ * but not recorded because the process died, is delivered again with the same id. The returned function stops it.
  */
 export function startDelivery(app: App, deliver: Deliver | undefined): () => Promise<void> {
   if (!deliver) return async () => {}

@@ -40,14 +40,14 @@ const keyOf = (ref: string): string =>
     .replaceAll('~1', '/')
     .replaceAll('~0', '~')
 
-/** What zod keeps in a schema of its own: shapes with an `id`, and those that hold themselves. */
+/** The definitions that zod keeps within a schema: shapes with an `id`, and recursive ones. */
 type Definitions = Record<string, JsonSchema>
 
 /** Converts schemas, and collects the named shapes that they refer to. */
 export class Schemas {
   readonly shapes: Record<string, JsonSchema> = {}
   readonly #target: 'draft-7' | 'draft-2020-12'
-  /** The names that definitions got, by what they are: methods share them. */
+  /** The names of definitions by their content, which methods share. */
   readonly #defined = new Map<string, string>()
 
   constructor(target: 'draft-7' | 'draft-2020-12') {
@@ -70,12 +70,12 @@ export class Schemas {
     return this.#share(converted as JsonSchema, (definitions ?? {}) as Definitions)
   }
 
-  /** What a reference leads to. */
+  /** The shape that a reference names; any other schema itself. */
   resolve(schema: JsonSchema): JsonSchema {
     return (schema.$ref && this.shapes[schema.$ref.slice(refTo('').length)]) || schema
   }
 
-  /** A reference counts from the root of the document, so definitions become shapes of it. */
+  /** A reference counts from the root of the document, so definitions become shared shapes of the document. */
   #share(schema: JsonSchema, definitions: Definitions): JsonSchema {
     const holdsItself = JSON.stringify(schema).includes('"$ref":"#"')
     const own = holdsItself ? { ...definitions, '#': schema } : definitions
@@ -91,14 +91,14 @@ export class Schemas {
 
   #nameOf(key: string, own: Definitions): string {
     const text = JSON.stringify(own[key])
-    // What refers to others is the same only if they are.
+    // A definition that refers to others equals another only if those are equal too.
     const what = JSON.stringify([key, text.includes('"$ref":"#') ? own : text])
     const name = this.#defined.get(what) ?? this.#freeName(key)
     this.#defined.set(what, name)
     return name
   }
 
-  /** The `id` of a shape, else `Shape`; a number behind it if another has the name. */
+  /** The `id` of a shape, else `Shape`; a number is appended if the name is taken. */
   #freeName(key: string): string {
     const word = /^__|^#$/.test(key) ? 'Shape' : key.replace(/[^A-Za-z0-9._-]/g, '_')
     const taken = new Set([...named.values(), ...this.#defined.values()])

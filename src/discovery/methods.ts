@@ -22,7 +22,7 @@ export type MethodDescription = {
   output: JsonSchema
 }
 
-/** Which limiter counts the calls, and of whom; how many it admits is up to the operator. */
+/** Which limiter counts the calls, and by what; the operator decides how many it admits. */
 export type LimiterDescription = {
   axis: 'ip' | 'account' | 'both'
   limiter: string
@@ -78,7 +78,7 @@ function limiterOf({
   }
 }
 
-/** Whatever the guards, the input, the limiters and the database may answer, and then the reasons of its own. */
+/** What the guards, the input, the limiters and the database may answer, then the method's own reasons. */
 export function reasonsOf({
   auth,
   side_effects,

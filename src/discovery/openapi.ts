@@ -90,7 +90,7 @@ type Recorded = { body?: object; result?: object }
 const recorded: Readonly<Record<string, Recorded>> = examples.routes
 const exampleOf = ({ method, path }: Route): Recorded => recorded[`${method} ${path}`] ?? {}
 
-/** What guards, query, body, limiters and database may answer, and then the reasons of its own. */
+/** What guards, query, body, limiters and database may answer, then the route's own reasons. */
 function reasonsOfRoute(route: Route): Reason[] {
   const { auth, input, rate_limit, anyQuery, before_enrolment, errors = [] } = route
   const found: (Reason | false | undefined)[] = [

@@ -7,7 +7,7 @@ import examples from './examples.json' with { type: 'json' }
 import { Schemas } from './json-schema.ts'
 import { describeMethods, type MethodDescription } from './methods.ts'
 
-/** Made on first use: it takes some 50 ms, and many services are never asked. */
+/** Made on first use, because it takes some 50 ms and many services never need it. */
 export function openRpc(app: App): Document {
   const made = app.documents.get('openrpc') ?? new Document(contentOf(app))
   app.documents.set('openrpc', made)

@@ -20,11 +20,11 @@ export const account_email_change = mutation({
   async handler({ email }, { app, account, credential, fail, ...work }) {
     const own = await lockWithFreshSession(app, work.db, { account, credential })
     const email_key = emailKey(email)
-    // Whoever mistyped an address corrects it so, before a stranger there confirms it.
+    // Ends links to other addresses: a mistyped address can be corrected before a stranger there confirms it.
     await work.db.run(sql`
       ${voidTickets(own.id, ['email_change'])} and t.email_key is distinct from ${email_key}`)
     if (email !== null) {
-      // Not compared with other accounts: only whoever proves the mailbox learns that it has one.
+      // Not compared with other accounts: only a person who proves the mailbox learns that it has an account.
       await makeTicket(app, work, {
         ...{ purpose: 'email_change', account_id: own.id, delivery: 'mailed', email, email_key },
         ...{ created_by: null, detail: { credential_type: credential.type } },

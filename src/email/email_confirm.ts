@@ -7,7 +7,7 @@ import { refusal } from '../errors.ts'
 import { findTicket, redeeming, TicketToken, useTicket } from '../tickets/redeem.ts'
 import { writeEmail } from './write-email.ts'
 
-/** `POST /email_confirm`: whoever has the link proves the mailbox; no session is needed, and none is given. */
+/** `POST /email_confirm`: the link proves the mailbox; no session is needed, and none is opened. */
 export const email_confirm = route({
   doc: 'Confirm an e-mail with the link that was mailed to it: it becomes the verified e-mail of the account.',
   method: 'POST',

@@ -10,14 +10,13 @@ import { voidTickets } from '../tickets/tickets.ts'
 export type NewEmail = {
   email: string | null
   verified: boolean
-  /** The actor who sets it; null for its owner. */
+  /** The actor who sets it; null for the owner of the account. */
   by: string | null
 }
 
 /**
- * Gives a locked account another e-mail, or none. The owner is told at the old one; what was mailed there ends, and so
- * does every change that was asked for before.
- * Refuses with `email_taken`.
+ * Gives a locked account another e-mail, or none. Notifies the owner at the old address, and ends the links that were
+ * mailed for the account and every change of address that was asked for before. Refuses with `email_taken`.
  */
 export async function writeEmail(
   app: App,
@@ -35,7 +34,10 @@ export async function writeEmail(
   await work.db.run(voidTickets(account_id, ['password_reset', 'email_verify', 'email_change']))
 }
 
-/** Gives a locked account the e-mail that an admin or operator says, with an audit row; false if it has that already. */
+/**
+ * Gives a locked account the e-mail that an admin or operator chose, with an audit row; false if it already has that
+ * one.
+ */
 export async function assignEmail(
   app: App,
   work: Pick<Work, 'db' | 'audit' | 'afterCommit'>,

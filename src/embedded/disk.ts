@@ -12,7 +12,7 @@ export type Disk = {
 /** For a database that runs elsewhere: its disk cannot be observed. */
 export const unknownDisk: Disk = { admit: () => {}, close: () => {} }
 
-/** Short enough that nobody fills the reserve in between. */
+/** Short enough that the reserve cannot be filled in between. */
 const intervalMs = 2_000
 
 /** The free space on the disk of a directory, and how to judge it. */

@@ -86,7 +86,7 @@ const ownBirth = async (): Promise<string> => (await birthOf(process.pid)) ?? ma
 /** Marks what this process makes, for `isAtWork`. */
 export const ownMark = async (): Promise<string> => `${process.pid}-${await ownBirth()}`
 
-/** True if the process that made it lives: not a later one with its pid, as after a restart of the container. */
+/** True if the process that made it is alive, and not a later one with its pid, as after a restart of the container. */
 export async function isAtWork(ofMaker: string): Promise<boolean> {
   const [number, birth] = ofMaker.split('-')
   const pid = Number(number)

@@ -13,11 +13,13 @@ type Options = {
   postgresBin?: string | undefined
   postgresUser?: string | undefined
   log: Log
-  /** Removes the server at once, under the work. */
+  /** Aborting it removes the server at once, even during the work. */
   interrupt: AbortSignal
 }
 
-/** Runs `work` on an empty database of its own, which is gone afterwards. Removes those that killed runs left too. */
+/**
+ * Runs `work` on an empty temporary database, which is removed afterwards. Also removes those that killed runs left.
+ */
 export async function withTemporaryServer<T>(
   { interrupt, ...options }: Options,
   work: (connection: pg.ClientConfig) => Promise<T>,

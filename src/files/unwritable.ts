@@ -1,6 +1,6 @@
 import { StartError } from '../errors.ts'
 
-/** Rejects with what is wrong with an output, for the `catch` of what creates and writes it. */
+/** For the `catch` of code that creates and writes an output: rejects with what is wrong with it. */
 export const unwritable =
   (what: string, reason = 'cannot_write') =>
   ({ code, message }: NodeJS.ErrnoException): never => {

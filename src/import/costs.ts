@@ -10,7 +10,7 @@ const slack = 1.5
 export type Costs = {
   /** False if one verification takes too long here. */
   isBearable(stored: string): Promise<boolean>
-  /** How long a failed login has to take, so that the hashes seen so far do not show in its time. */
+  /** How long a failed login must take, so that its time does not reveal the hashes seen so far. */
   floor(): number
 }
 
@@ -39,7 +39,7 @@ export function createCosts(passwords: Passwords): Costs {
   }
 }
 
-/** All but salt and key, which bcrypt writes in one. */
+/** The text without salt and key, which bcrypt writes as one. */
 function costOf(stored: string): string {
   const isBcrypt = /\$2[aby]\$/.test(stored)
   if (isBcrypt) requireBcrypt()

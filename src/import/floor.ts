@@ -10,7 +10,7 @@ export async function clearFloor(db: Database): Promise<void> {
   if (!isSet) return
   await db.transaction(async (tx) => {
     await tx.run(sql`select 1 from app_settings where id = 1 for no key update`)
-    // A statement of its own: it sees what an import committed before the lock was free.
+    // A statement of its own, which sees what an import committed before the lock was free.
     await tx.run(sql`
       update app_settings set import_floor_ms = null
       where id = 1 and not exists (select from account where hash_foreign)`)

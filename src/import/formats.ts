@@ -87,7 +87,7 @@ function argon2(stored: string): { stored: string } | Unusable {
 
 type Rule = readonly [form: RegExp, make: (...groups: string[]) => string | undefined]
 
-/** What the systems write, beside the texts that are stored as they are. */
+/** The formats of other systems, besides texts that are stored as they are. */
 const rules: readonly Rule[] = [
   // Django
   [/^argon2(\$argon2.+)$/, (phc) => phc],
@@ -103,7 +103,7 @@ const rules: readonly Rule[] = [
     (n, salt = '', r = '', p = '', key = '') =>
       scrypt('', Number(n), `r=${r},p=${p}`, Buffer.from(salt), plain(key)),
   ],
-  // better-auth: the salt is the text of its digits.
+  // better-auth: the salt is its hex digits, as text.
   [
     /^([0-9a-f]{32}):([0-9a-f]{128})$/,
     (salt = '', key = '') => scrypt('-nfkc', 16_384, 'r=16,p=1', Buffer.from(salt), Buffer.from(key, 'hex')),
@@ -144,7 +144,7 @@ function keyed(name: string, cost: string, salt?: Buffer, key?: Buffer): string 
 /** Undefined for a text that is not base64 from end to end. */
 const plain = (text: string): Buffer | undefined =>
   /^[A-Za-z0-9+/]+={0,2}$/.test(text) ? Buffer.from(text, 'base64') : undefined
-/** Base64 in which passlib writes a dot for the plus. */
+/** Base64 with a dot for the plus, as passlib writes it. */
 const dotted = (text: string): Buffer | undefined => plain(text.replaceAll('.', '+'))
 /** Firebase writes either alphabet. */
 const webSafe = (text: string): Buffer | undefined => plain(text.replaceAll('-', '+').replaceAll('_', '/'))

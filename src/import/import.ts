@@ -11,9 +11,9 @@ import { type Refused, type Row, readLine } from './line.ts'
 import { settle } from './write.ts'
 
 const Options = z.strictObject({
-  /** Tells apart the ids of different systems. */
+  /** Separates the ids of different systems. */
   source: z.string().regex(noControls).min(1).max(255),
-  /** Nothing is kept. */
+  /** Checks the lines, and stores nothing. */
   dry_run: z.boolean().default(false),
   /** `fail` stops at the first line that is refused. */
   on_conflict: z.enum(['skip', 'fail']).default('skip'),
@@ -22,22 +22,22 @@ const Options = z.strictObject({
 })
 
 export type ImportOptions = z.input<typeof Options> & {
-  /** Named in the audit rows. */
+  /** Recorded in the audit rows. */
   via: string
   on_progress?: (done: Imported) => void
   /** Called for each refused line; awaited. */
   on_refused?: (refused: Refused) => unknown
-  /** Stops after the batch in hand. */
+  /** Stops the import after the current batch. */
   signal?: AbortSignal
 }
 
 export type Imported = {
   lines: number
   imported: number
-  /** Imported by an earlier run. */
+  /** Lines that an earlier run imported. */
   skipped: number
   refused: number
-  /** False: a signal or a refused line has stopped it. */
+  /** False: a signal or a refused line stopped the import. */
   complete: boolean
 }
 
@@ -73,8 +73,8 @@ async function run(app: App, lines: Lines, { via, ...given }: ImportOptions): Pr
 }
 
 /**
- * Makes accounts of the users of another system. Each batch commits with its audit rows; running again with the same
- * source goes on where it stopped.
+ * Makes accounts for the users of another system. Each batch commits with its audit rows; another run with the same
+ * source continues where this one stopped.
  */
 export const importAccounts = Object.assign(run, {
   doc: 'Make accounts of the users of another system, with the hashes of their passwords. Takes the lines as an iterable, then the options.',
@@ -98,7 +98,7 @@ const refuse = ({ line, external_id, username }: Row, reason: Refused['reason'])
 
 type Outcome = { imported: number; refused: Refused[]; isOver: boolean }
 
-/** If it stops at the first refused line, that line's transaction leaves nothing; a later run begins with it. */
+/** If the import stops at the first refused line, nothing of that line is stored; a later run begins with it. */
 async function importBatch(read: readonly Read[], write: Write, stops: boolean): Promise<Outcome> {
   const bad = stops ? read.findIndex(isRefused) : -1
   const taken = bad < 0 ? read : read.slice(0, bad + 1)
@@ -117,8 +117,8 @@ async function importBatch(read: readonly Read[], write: Write, stops: boolean):
 }
 
 /**
- * A line with the external id of one before it comes later, when that one is known or refused. So does a line with its
- * username or e-mail, so that the first gets it, unless a clash stops the import anyway.
+ * Moves a line with the external id of an earlier one to a later part, when the earlier one is known or refused. Also
+ * moves a line with its username or e-mail, so that the first gets it, unless a clash stops the import anyway.
  */
 function withoutRepeats(rows: readonly Row[], stops: boolean): Row[][] {
   const parts: Row[][] = []

@@ -3,13 +3,13 @@ import { parseJson } from '../wire/parse-json.ts'
 const lineBytesMax = 65_536
 const newline = 0x0a
 
-/** Parses one JSON value per line; a line that is none, or longer than 64 KiB, becomes undefined. */
+/** Parses one JSON value per line; a line that is not JSON, or longer than 64 KiB, becomes undefined. */
 export async function* jsonLines(chunks: AsyncIterable<Buffer | string>): AsyncGenerator<unknown> {
   let parts: Buffer[] = []
   let length = 0
   const add = (part: Buffer): void => {
     length += part.length
-    // What is too long is not kept either.
+    // The rest of a line that is too long is not kept.
     if (length <= lineBytesMax) parts.push(part)
   }
   const take = (): unknown => {

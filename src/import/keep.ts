@@ -5,12 +5,12 @@ import { hasReason, refusal } from '../errors.ts'
 import type { Row } from './line.ts'
 import { type Written, writeBatch } from './write.ts'
 
-/** Makes accounts of rows whose external ids differ. */
+/** Makes accounts from rows whose external ids differ. */
 export type Write = (rows: readonly Row[]) => Promise<Written>
 
 type Options = { source: string; on_conflict: 'skip' | 'fail' }
 
-/** One transaction with its audit rows. */
+/** Writes the accounts and their audit rows in one transaction. */
 export function keeping(
   app: App,
   { source, on_conflict, via, floorMs }: Options & { via: string; floorMs(): number },
@@ -36,7 +36,7 @@ export function keeping(
   }
 }
 
-/** Writes and rolls back, and remembers what would have been taken by the lines before. */
+/** Writes and rolls back, and remembers what earlier lines would have taken. */
 export function trying(app: App, { source }: Options): Write {
   const seen = {
     external_id: new Set<string>(),
@@ -75,7 +75,7 @@ export function trying(app: App, { source }: Options): Write {
   }
 }
 
-/** A hash that the next login replaces is flagged, whichever format it has. */
+/** Flags hashes that the next login replaces, whatever their format. */
 const flagged = ({ passwords }: App, rows: readonly Row[]) =>
   rows.map((row) => ({
     ...row,

@@ -5,7 +5,7 @@ import { badText } from '../wire/issues.ts'
 import { Timestamp } from '../wire/types.ts'
 import { type FirebaseParams, ForeignPassword, storedHash } from './formats.ts'
 
-/** It takes no plain password, which would have to be hashed here, and no role, which comes by consent. */
+/** No plain password, which would have to be hashed here, and no role, which requires consent. */
 const Line = z.strictObject({
   username: Username,
   email: Email.nullish(),
@@ -13,7 +13,7 @@ const Line = z.strictObject({
   /** Default: the username. */
   actor_name: ActorName.nullish(),
   created_at: Timestamp.nullish(),
-  /** A later run recognises the line by it. Default: the username. */
+  /** Identifies the line to a later run. Default: the username. */
   external_id: z.string().min(1).max(255).nullish(),
   password: ForeignPassword.nullish(),
 })
@@ -34,7 +34,7 @@ export type Row = {
 
 export type Refused = {
   line: number
-  /** Null if the line has none; the username that stands in for it is left out, since it may name a person. */
+  /** Null if the line has none: the username that replaces it is left out, because it may name a person. */
   external_id: string | null
   reason: 'bad_format' | 'hash_unsupported' | 'hash_too_costly' | 'username_taken' | 'email_taken'
   /** The key whose value is malformed. */
@@ -43,7 +43,7 @@ export type Refused = {
 
 type Reading = { firebase?: FirebaseParams | undefined; now: number }
 
-/** `now` is the present time by the clock of the database. */
+/** `now` is the current time by the clock of the database. */
 export function readLine(value: unknown, line: number, { firebase, now }: Reading): Row | Refused {
   const parsed = badText(value) ? undefined : Line.safeParse(value)
   if (!parsed?.success) {

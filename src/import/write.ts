@@ -7,7 +7,7 @@ export type Batch = {
   source: string
   /** Their external ids differ. */
   rows: readonly (Row & { hash_foreign: boolean })[]
-  /** How long a failed login has to take from now on, for the hashes of these rows. */
+  /** How long a failed login must take from now on because of the hashes of these rows. */
   floorMs: number
 }
 
@@ -71,11 +71,11 @@ const insert = (db: Queryable, source: string, rows: readonly object[]) =>
     select line, made.id as account_id, known.line is not null as is_known
     from line left join made using (id) left join known using (line)`)
 
-/** A commit that waits for the disk, and so for all before it. */
+/** A commit that waits for the disk, and thereby for all commits before it. */
 export const settle = (db: Queryable): Promise<unknown> =>
   db.run(sql`update app_settings set import_floor_ms = import_floor_ms where id = 1`)
 
-/** Asked after the accounts are written: whoever reserved a name meanwhile has committed by now. */
+/** Checked after the accounts are written: a reservation made meanwhile has committed by now. */
 async function removeReserved(db: Queryable, ids: readonly string[]): Promise<Set<string>> {
   const rows = await db.rows<{ id: string }>(sql`
     delete from account using username_reservation r

@@ -8,24 +8,24 @@ import { makeTicket, type NewTicket } from '../tickets/tickets.ts'
 import { issue } from '../wire/issues.ts'
 import type { Invite } from './invites.ts'
 
-/** What the inviter wants to become of the link. */
+/** Whether the inviter wants the link mailed or revealed. */
 export type Linked = {
   send?: boolean | null | undefined
   reveal?: boolean | null | undefined
   locale?: string | null | undefined
 }
 
-/** How long a link of an invite works; `invite_send` makes another. */
+/** How long the link of an invite works; `invite_send` makes another. */
 const seconds = 14 * 86_400
 
-/** Where only a mailed token counts, a revealed one would be of no use. */
+/** If only mailed tokens count, a revealed one would be of no use. */
 export function refuseReveal({ invite_claim }: Config, reveal: boolean | null | undefined): void {
   if (reveal && invite_claim === 'verified_email')
     throw refusal('invalid_params', { issues: [issue(['reveal'], 'invalid_value')] })
 }
 
 /**
- * Makes the link of a locked invite: mailed; or revealed if that is asked for, or if a signup needs it and it is not
+ * Makes the link of a locked invite: mailed; or revealed if that is asked for, or if signup requires a link and none is
  * mailed. Returns a revealed link, to be shown once.
  */
 export async function makeInviteLink(

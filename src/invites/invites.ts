@@ -53,8 +53,8 @@ export type Claimable = Pick<Invite, 'id' | 'created_by'> & {
 }
 
 /**
- * Finds and locks the invite that a signup may claim, by its token if it has one. The names of the applicant must fit
- * the invite of the token too. The token is used up with the transaction. Undefined if anything does not fit.
+ * Finds and locks the invite that a signup may claim, by its token if one is given. The identifiers of the invite must
+ * match the applicant even then. The transaction uses the token up. Undefined if anything does not match.
  */
 export async function lockInviteFor(
   { config: { invite_claim } }: Pick<App, 'config'>,
@@ -83,7 +83,7 @@ async function lockInviteOf(
       and (expires_at is null or expires_at > now())
     for update`)
   if (!invite) return undefined
-  // Its tickets are used and voided under the lock of their invite.
+  // Tickets of an invite are used and voided under the lock of the invite.
   const used = await db.first<{ email_verified: boolean }>(sql`
     update account_ticket t set used_at = now()
     where t.token_hash = ${token_hash} and ${isOpen} and (t.delivery = 'mailed' or not ${mailedOnly}::boolean)

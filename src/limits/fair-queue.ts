@@ -1,7 +1,7 @@
 import { refusal } from '../errors.ts'
 
 export interface FairQueue {
-  /** Runs a job when its turn comes; rejects with `busy` (503) if there is no place for it, or it lost its place. */
+  /** Runs a job when its turn comes; rejects with `busy` (503) if the queue has no place for it or it was evicted. */
   run<T>(from: string, job: () => Promise<T>): Promise<T>
   /** True if a job would be accepted now without evicting another. */
   hasRoom(): boolean

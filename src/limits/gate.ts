@@ -8,7 +8,7 @@ import { refusal } from '../errors.ts'
  */
 export type GateOptions = { perCaller: number | null; reads: number }
 
-/** As long as a request waits for a pooled connection. */
+/** Equals the time that a request waits for a pooled connection. */
 const waitMs = 5_000
 /** Waiting calls per caller; more are refused immediately. */
 const waitingMax = 500

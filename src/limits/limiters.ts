@@ -58,7 +58,7 @@ export type Limiters = {
   spend(name: string, account_id: string, count: number): Promise<void>
   /** Charges a group of RPC methods for a client address. */
   takeIp(group: string, ip: string): Promise<void>
-  /** Charges it for both, or for neither if one of them refuses. */
+  /** Charges a group for both, or for neither if one of them refuses. */
   takeBoth(group: string, ip: string, account_id: string): Promise<void>
 }
 
@@ -156,7 +156,7 @@ export function createLimiters(
         if (network) await hold('ip /48', `ip:${network}`)
         await limiterOf('account', group)?.charge(accountKey(account_id))
       } catch (error) {
-        // Others at this address shall not pay for an account that goes on calling.
+        // Other accounts at this address must not pay for one that keeps calling.
         await Promise.all(slots.map((slot) => slot.drop()))
         throw error
       }

@@ -3,7 +3,9 @@ import type { Held, Limiter, Refused } from './limiter.ts'
 
 /** Attempts per key that may wait on a node; more are refused as `busy`. */
 const lineMax = 1000
-/** How often to ask the store while no attempt ends on this node: this node doesn't hear of those on others. */
+/**
+ * How often to ask the store while no attempt ends on this node: attempts that end on other nodes go unnoticed here.
+ */
 const lookMs = 100
 /** A line that has not moved for this long is refused: the running attempts hang, or their process died. */
 const stallMs = 5_000

@@ -3,7 +3,7 @@ import { grainOf, type Held, type Limiter, type Refused } from './limiter.ts'
 export type MemoryLimiterOptions = {
   max: number
   windowMs: number
-  /** The most buckets kept; beyond that the one charged longest ago is evicted. */
+  /** Max buckets; beyond it the one charged longest ago is evicted. */
   keysMax?: number
   /** A monotonic clock in milliseconds. */
   now?: () => number
@@ -28,7 +28,7 @@ type Buckets = {
   ring: Links<Bucket>
 }
 
-/** The most idle buckets that one call removes, so that no call has to clean up very many. */
+/** Max idle buckets that one call removes, so that no single call has to clean up very many. */
 const expiryBatch = 1000
 
 /** The store `memory`: per process, exact up to 100 charges per window, above that in sub-windows of window/30. */

@@ -39,7 +39,7 @@ export function createPostgresLimiter(options: PostgresLimiterOptions): Limiter 
       select limiter_take(${name}, ${key}, ${max}::integer, ${span}, ${grain}, ${milliseconds(leaseMs)},
         ${slot}::uuid ${now === undefined ? sql.empty : sql`, ${moment()}`}) as wait`)
     if (wait === null) return undefined
-    // 0: only slots of running attempts are in the way, and nobody knows when they end.
+    // 0: only slots of running attempts are in the way, and it is unknown when they end.
     return wait === 0 ? { ok: false, retryAfter: 1, isPending: true } : { ok: false, retryAfter: wait }
   }
   /** Never rejects, as the attempt has been answered already: a slot that cannot be settled counts as a charge. */

@@ -21,7 +21,7 @@ export class Output {
   readonly #fd: number
   readonly #onRoom: (dropped: number) => void
   #lines: string[] = []
-  /** The length of the lines. */
+  /** The total length of the buffered lines. */
   #held = 0
   /** What is being written, and whether a write is pending in the system. */
   #chunk: Buffer | undefined

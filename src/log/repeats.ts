@@ -1,8 +1,11 @@
 import type { EventLine, Log } from './events.ts'
 
-/** The first line of a cause is written at once; later ones at most this often, each with how many it stands for. */
+/**
+ * The first line of a cause is written at once; later ones at most this often, each with the number of lines that it
+ * stands for.
+ */
 const windowMs = 10_000
-/** Causes that are told apart; beyond it, those of one event share a line. */
+/** Max causes that are told apart; beyond it, those of one event share a line. */
 const causesMax = 200
 
 type Repeats = { count: number; write(): void }

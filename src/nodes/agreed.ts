@@ -18,7 +18,7 @@ const named = [
 export type Keys = { cookieKeys: readonly string[]; secretKeys?: readonly string[] | null }
 
 /**
- * A digest of each setting on which all nodes of a database must agree. It says only whether two are equal: it is
+ * A digest of each setting on which all nodes of a database must agree. It only shows whether two are equal: it is
  * short, and keyed by a salt that no other database has.
  */
 export function agreedSettings({ config, declarations }: ParsedConfig, keys: Keys, salt: string): Digests {
@@ -51,6 +51,6 @@ export function agreedSettings({ config, declarations }: ParsedConfig, keys: Key
   )
 }
 
-/** The order in which names are declared means nothing. */
+/** The order of declared names has no meaning. */
 const sorted = (entries: readonly { name: string }[]): unknown =>
   [...entries].sort((a, b) => (a.name < b.name ? -1 : 1))

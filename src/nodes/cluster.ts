@@ -6,16 +6,16 @@ export type ClusterView = {
   server: string
   version: string
   is_standby: boolean
-  /** Null where the server does not tell. */
+  /** Null if the server does not report it. */
   timeline: string | null
   replicas: number
   synchronous: number
-  /** How far the slowest replica is behind; null without one, or without the right to know. */
+  /** How far the slowest replica is behind; null without one, or without the right to read it. */
   lag_s: number | null
   connections: { all: number; max: number; active: number; waiting: number }
   /** The age of the oldest open transaction. */
   oldest_s: number | null
-  /** Audit rows that wait for their number; no more than 1000 are counted. */
+  /** Audit rows that wait for their number, counted to 1000. */
   backlog: number
   steps: number
   /** Periodic work and commands that hold a connection of their own. */

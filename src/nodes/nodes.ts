@@ -8,16 +8,16 @@ export type NodeInfo = {
   streams: number
   /** Requests that are being answered. */
   running: number
-  /** Answers per second since the heartbeat before. */
+  /** Answers per second since the previous heartbeat. */
   rate: number
   p99_ms: number | null
   /** The 99th percentile of the event loop delay. */
   loop_ms: number
   /** How far the node's clock is ahead of the database's. */
   skew_ms: number
-  /** Of the database server, as its connections saw it; null where that cannot be read. */
+  /** The timeline of the database server, as the node's connections saw it; null if it cannot be read. */
   timeline: number | null
-  /** True: it finds no primary and refuses calls at once. */
+  /** True: the node finds no primary and refuses calls at once. */
   breaker_open: boolean
   /** Why it is not ready. */
   reason: string | null
@@ -31,7 +31,7 @@ export type NodeView = {
   id: string
   name: string
   version: string
-  /** The newest migration that it has. */
+  /** The newest migration that it knows. */
   known_step: string
   pid: number
   started_at: string
@@ -39,7 +39,7 @@ export type NodeView = {
   /** Seen within 15 s. */
   alive: boolean
   state: NodeState
-  /** What an operator wants of it: `run` or `drain`. */
+  /** What an operator wants it to do: `run` or `drain`. */
   wanted: string
   /** What an operator should look at: `settings differ: …`, `same name`, `behind`, `silent`. */
   marks: string[]
@@ -74,7 +74,7 @@ export async function readNodes(db: Pick<Queryable, 'rows'>): Promise<NodeView[]
   })
 }
 
-/** Removes the rows of processes that ended without saying so a day ago. */
+/** Removes the rows of processes that ended without removing their row and were last seen a day ago. */
 export const removeNodes = (db: Pick<Queryable, 'run'>): Promise<number> =>
   db.run(sql`delete from node where seen_at <= now() - interval '24 hours'`)
 
@@ -108,7 +108,7 @@ function differing(own: Digests, all: readonly Digests[]): string | undefined {
   return names.length > 0 ? `settings differ: ${names.join(', ')}` : undefined
 }
 
-/** By the numbers of the version; what follows a hyphen does not count. */
+/** Compares the numbers of two versions; what follows a hyphen is ignored. */
 export function isOlder(version: string, than: string): boolean {
   const [a = [], b = []] = [version, than].map((one) => (one.split('-')[0] ?? '').split('.').map(Number))
   const at = a.findIndex((number, index) => number !== b[index])

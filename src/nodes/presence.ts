@@ -10,7 +10,7 @@ import { type Digests, isAlive, type NodeInfo, type NodeState, readNodes, remove
 
 /** The row of this process in the table of nodes, which only informs operators. */
 export type Presence = {
-  /** Writes the row now, and from then on every few seconds. */
+  /** Writes the row now, and every few seconds from then on. */
   join(): Promise<void>
   /** The state may have changed: writes the row soon. */
   beat(): void
@@ -21,7 +21,7 @@ export type Presence = {
 const everyMs = 5_000
 /** A process that ends sooner never appears as a node. */
 const joinMs = 5_000
-/** A clock that is further from that of the database is worth a warning. */
+/** A larger difference from the clock of the database is worth a warning. */
 export const skewMaxMs = 5_000
 const settleMs = 250
 /** How long a shutdown waits for an unreachable database. */
@@ -31,7 +31,7 @@ type PresenceDeps = {
   readiness: Readiness
   /** The digests of the settings on which nodes agree, with the salt of this database. */
   digests(salt: string): Digests
-  /** False: this process does not join by itself. */
+  /** False: the process joins only when `join` is called. */
   joins: boolean
 }
 
@@ -49,7 +49,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
   })
   const drain = createDrain(app, beat)
 
-  /** One at a time; what changes meanwhile is written by the next. */
+  /** Writes one row at a time; the next write covers what changes meanwhile. */
   function beat(): void {
     if (!row || isOver) return
     isAsked = true
@@ -69,7 +69,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
       drain.heed(await row.write(await deps.readiness.check(), drain.isGone()))
       isFailing = false
     } catch (error) {
-      // A stop ends what is under way, and `end` tells what becomes of the row.
+      // A stop aborts the running statement, and `end` logs what becomes of the row.
       if (!isFailing && !isOver)
         log.warn(
           { event: 'node_heartbeat', err: error },
@@ -93,7 +93,8 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
         select salt, ${clockMs} as clock_ms from cluster`)
       app.db.clock.measured(clock_ms, sentAt)
       if (isOver) return
-      // Here too, since no cleanup may run: processes that are killed again and again would leave ever more rows.
+      // Also here, because the cleanup may be off: processes that are killed again and again would leave ever more
+      // rows.
       await removeNodes(app.db)
       if (isOver) return
       row = createRow(app, deps.digests(salt))
@@ -131,7 +132,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
         if (row && !isLate) await row.remove()
         return true
       })().catch((err) => {
-        // Late: the stop went on and has closed the pool.
+        // Too late: the stop has gone on and closed the pool.
         if (!isLate) stays({ err })
         return true
       })
@@ -141,7 +142,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
   }
 }
 
-/** What the statements of the row return: what an operator wants of this node. */
+/** The statements of the row; `write` resolves to what an operator wants of this node. */
 type Row = { write(ready: ReadyState, isGone: boolean): Promise<string>; remove(): Promise<void> }
 
 function createRow(app: App, settings: Digests): Row {
@@ -187,7 +188,7 @@ function createRow(app: App, settings: Digests): Row {
 
 const clockMs = sql`extract(epoch from clock_timestamp())::float8 * 1000`
 
-/** `1.10.0` as numbers; null for a version that has none, which compares with nothing. */
+/** `1.10.0` as an array of numbers; null for a text that has no such version, which makes any comparison null. */
 const numbers = (version: typeof isAlive) =>
   sql`string_to_array(substring(${version} from '^\\d{1,9}\\.\\d{1,9}\\.\\d{1,9}'), '.')::int[]`
 
@@ -241,18 +242,22 @@ async function warnOfDifferences({ db, node, log }: App): Promise<void> {
     log.warn({ event: 'node_differs', mark }, 'this node is not like the others; `cellkeep nodes` lists them')
 }
 
-/** Does what operators want of this node: drained, it is out of balancers, and its connections go elsewhere. */
+/**
+ * Carries out what operators want of this node: a drained node leaves load balancers, and its connections move to other
+ * nodes.
+ */
 function createDrain({ node, hub, config, log }: App, changed: () => void) {
   let leaving: NodeJS.Timeout | undefined
   let isGone = false
   const leave = (): void => {
     hub.leave()
     isGone = true
-    // Most connections have closed by then; `cellkeep nodes drain` sees it without waiting for a heartbeat.
+    // Most connections have closed by then. Written at once, so that `cellkeep nodes drain` need not wait for a
+    // heartbeat.
     leaving = setTimeout(changed, settleMs).unref()
   }
   return {
-    /** The live connections were told to go. */
+    /** The live connections have been told to go. */
     isGone: () => isGone,
     heed: (wanted: string): void => {
       if ((wanted === 'drain') === node.isDrained || node.phase !== 'serving') return

@@ -7,7 +7,7 @@ export const NodeId = z.string().regex(/^[0-9a-f]{16}$/)
 
 const events = { drain: 'node_drain', run: 'node_resume' } as const
 
-/** Records what is wanted of a node, which hears of it by the audit row. Repeating it changes nothing. */
+/** Records what is wanted of a node, which learns of it from the audit row. Repeating it changes nothing. */
 export async function want(
   wanted: keyof typeof events,
   node_id: string,

@@ -2,8 +2,8 @@ import { bus, requests, sizes, statements } from './buckets.ts'
 
 /**
  * Every metric, without its prefix `cellkeep_`. The values of a label are a closed set, known at the start, and never
- * ids, names, addresses, paths as sent, or messages. Beyond `max` combinations the rest is counted as `other`, so
- * that a node has 3000 series at most.
+ * ids, names, addresses, paths as sent, or messages. Combinations beyond `max` are counted as `other`, so that a node
+ * has 3000 series at most.
  */
 export type Metric = {
   type: 'counter' | 'gauge' | 'histogram'

@@ -1,6 +1,6 @@
 import type { Metric } from './catalogue.ts'
 
-/** A value with those of its labels, in the catalogue's order. */
+/** A value and the values of its labels, in the order of the catalogue. */
 export type Sample = readonly [value: number, ...labels: string[]]
 
 /** A metric as `prom-client` writes it. */
@@ -11,7 +11,7 @@ export type RegistryMetric = {
   get(): Promise<object>
 }
 
-/** `sum` is the value of a counter; `counts` are those of the buckets of a histogram. */
+/** `sum` is the value of a counter; `counts` are the counts per bucket of a histogram. */
 type Series = { labels: Record<string, string>; sum: number; counts: number[] }
 
 /** The series of one metric. */
@@ -23,7 +23,7 @@ export class Family {
   constructor(metric: Metric) {
     this.#metric = metric
     this.#buckets = metric.buckets ?? []
-    // A metric without labels is there from the start, so that its first increase is seen.
+    // A metric without labels exists from the start, so that its first increase is seen.
     if (metric.labels.length === 0 && metric.type !== 'gauge') this.#add('', [])
   }
 
@@ -32,7 +32,7 @@ export class Family {
     const key = labels.length > 1 ? `${a} ${b} ${c}` : a
     const known = this.#series.get(key)
     if (known) return known
-    // The last place is for `other`.
+    // The last series is reserved for `other`.
     if (labels.length === 0 || this.#series.size < max - 1) return this.#add(key, [a, b, c])
     return this.#series.get(other) ?? this.#add(other, [other, other, other])
   }
@@ -44,7 +44,7 @@ export class Family {
     return series
   }
 
-  /** The place of the bucket of a value; the last one has no bound. */
+  /** The index of the bucket of a value; the last bucket has no bound. */
   bucketOf(value: number): number {
     const at = this.#buckets.findIndex((bound) => value <= bound)
     return at < 0 ? this.#buckets.length : at

@@ -3,7 +3,10 @@ import { addTime, currentWork, siteOf, type Work } from './work.ts'
 
 type Target = 'primary' | 'replica'
 
-/** Times one statement; call the returned function at its end. `shared`: the name of one that many requests share. */
+/**
+ * Times one statement; call the returned function at its end. `shared`: the name of a statement that many requests
+ * share.
+ */
 export function beginStatement(observer: Observer, shared?: string, target: Target = 'primary'): () => void {
   const began = performance.now()
   const work = shared === undefined ? currentWork() : undefined

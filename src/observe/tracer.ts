@@ -16,7 +16,7 @@ type SpanOptions = {
 }
 type Attributes = Record<string, string | number>
 
-/** What is used of the module `@opentelemetry/api`. */
+/** The part of the module `@opentelemetry/api` that is used. */
 export type TraceApi = {
   readonly trace: {
     getTracer(
@@ -35,8 +35,8 @@ export type Span = Pick<ApiSpan, 'setAttribute'>
 
 export type Tracer = {
   /**
-   * Runs a request as a span. With `isTrusted` it continues the trace of its `traceparent`; a stranger could fill the
-   * trace of somebody else, so theirs is a link.
+   * Runs a request as a span. With `isTrusted` it continues the trace of its `traceparent`; otherwise that trace is
+   * only linked, because a stranger could fill somebody else's trace.
    */
   server<T>(
     name: string,
@@ -45,7 +45,7 @@ export type Tracer = {
   ): Promise<T>
   /** Runs work as a span below the current one. Ends with an error if it rejects. */
   span<T>(name: string, attributes: Attributes, run: (span: Span) => Promise<T>): Promise<T>
-  /** A span without spans below it, to be ended by the caller; none where no other is open. */
+  /** A span without child spans, ended by the caller; undefined if no other span is open. */
   begin(name: string, attributes: Attributes): { end(): void } | undefined
   /** The fields of a log line. */
   ids(): { trace_id: string; span_id: string } | undefined
@@ -71,7 +71,7 @@ export function createTracer(api: TraceApi, version: string): Tracer {
     try {
       return await context.with(trace.setSpan(below as never, span as never) as never, () => run(span))
     } catch (error) {
-      // Without the text of the error, which may hold values.
+      // Omits the text of the error, which may hold values.
       if (error instanceof ServiceError) span.setAttribute('cellkeep.reason', error.data.reason)
       if (!(error instanceof ServiceError) || error.status >= 500) span.setStatus({ code: failed })
       throw error

@@ -5,14 +5,14 @@ export type RequestFields = {
   account_id?: string
   rpc_method?: string
   reason?: string
-  /** The answer is that of an earlier call with the same idempotency key. */
+  /** The answer repeats that of an earlier call with the same idempotency key. */
   replayed?: true
-  /** Milliseconds of its statements, and of waiting for a connection before them. */
+  /** Milliseconds spent in its statements, and waiting for a connection before them. */
   db_ms?: number
   db_wait_ms?: number
   /** How often its transaction ran, if more than once. */
   attempts?: number
-  /** Who answered its reads: left out where it was the primary and there was no choice. */
+  /** The server that answered its reads; left out if the primary did and there was no choice. */
   target?: 'primary' | 'replica'
 }
 

@@ -59,7 +59,7 @@ export type StoredOffer = Offer & { is_expired: boolean }
 
 export const storedColumns = sql`${offerColumns}, (o.expired_at is not null or o.expires_at <= statement_timestamp()) as is_expired`
 
-/** Reads without a lock: for what never changes, such as the accounts. */
+/** Reads without a lock, for columns that never change, such as the accounts. */
 export const readOffer = (db: Queryable, offer_id: string): Promise<StoredOffer | undefined> =>
   db.first<StoredOffer>(
     sql`select ${storedColumns} from role_grant_offer o where o.offer_id = ${offer_id}::uuid`,
@@ -144,7 +144,9 @@ const holds = ({ role_grants }: Grantor, role: string, { scope_kind, scope_id }:
       (grant.scope_id === null || (grant.scope_kind === scope_kind && grant.scope_id === scope_id)),
   )
 
-/** The live ones of these actors, with their active grants, as one JSON value. Read it after locking their accounts. */
+/**
+ * The live actors among these ids, with their active grants, as one JSON value. Read it after locking their accounts.
+ */
 export const liveAmong = (ids: readonly string[]): Sql => sql`coalesce((
     select json_agg(json_build_object('actor_id', actor.id, 'account_id', actor.account_id, 'role_grants', ${activeGrants}))
     from ${liveActors} where actor.id = ${anyOf(ids)}

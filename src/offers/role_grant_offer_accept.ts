@@ -106,7 +106,7 @@ const isOf = (
   held: Pick<Offer, 'role' | 'scope_kind' | 'scope_id'>,
 ): boolean => held.role === role && held.scope_kind === scope_kind && held.scope_id === scope_id
 
-/** Reads an offer to the account, for what never changes of it, and takes the scope lock, before any other lock. */
+/** Reads the columns of an offer to the account that never change, and takes the scope lock before any other lock. */
 async function readWithScopeLock(
   db: Queryable,
   offer_id: string,
@@ -188,8 +188,8 @@ async function supersedeUnauthorised(
 }
 
 /**
- * Confers the role, stamps the offer as accepted and its siblings as superseded. All of them are locked. Refuses an offer
- * that has lapsed during the wait for a lock: its grant might have ended too.
+ * Confers the role, stamps the offer as accepted and its siblings as superseded. All of them are locked. Refuses an
+ * offer that lapsed while waiting for a lock: its grant might have ended too.
  */
 async function conferAndStamp(
   db: Queryable,

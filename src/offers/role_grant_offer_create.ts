@@ -133,8 +133,8 @@ const keyOf = ({ to_account_id, to_actor_id, role, scope_kind, scope_id, from_ac
   and scope_id is not distinct from ${scope_id}::uuid and from_actor_id = ${from_actor_id}::uuid and ${unstamped}`
 
 /**
- * Whether the actor has `max` pending offers or more, and this is none of them. The end of its authority ends them all at
- * once, so they must not be too many.
+ * Whether the actor already has `max` pending offers and this would add one. Losing its authority ends all of them at
+ * once, so there must not be too many.
  */
 const isOneTooMany = async (db: Queryable, made: Made, max: number): Promise<boolean> =>
   (await db.first(sql`

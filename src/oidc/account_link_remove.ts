@@ -27,7 +27,7 @@ export const account_link_remove = mutation({
     const { provider, issuer } = removed
     const { ways } = await db.one<{ ways: string[] }>(sql`
       select ${waysIn(app)} as ways from account where id = ${account.id}::uuid`)
-    // A link to a provider that is gone lets nobody in.
+    // A link to a provider that is no longer configured admits nobody.
     const isConfigured = [...app.registry.providers.values()].some((one) => one.issuer === issuer)
     if (ways.length === 0 && isConfigured) throw fail('last_sign_in_method')
     await endFlows(db, account.id)

@@ -4,7 +4,7 @@ import type { Checks } from './relying-party.ts'
 const derived = (token: string, label: string): string =>
   createHmac('sha256', token).update(label).digest('base64url')
 
-/** Made from the token of the flow cookie, so that nothing stored lets anybody finish the flow. */
+/** Derived from the token of the flow cookie, so that nobody can finish the flow with what is stored. */
 export const checksOf = (token: string): Checks => ({
   state: derived(token, 'state'),
   nonce: derived(token, 'nonce'),

@@ -8,7 +8,7 @@ import type { Claims } from './relying-party.ts'
 /** Whom a provider has recognised. */
 export type Identity = {
   issuer: string
-  /** With the issuer: who this is, whatever happens to names and addresses. */
+  /** Together with the issuer, identifies the person, whatever happens to names and addresses. */
   subject: string
   /** Null unless the provider has verified it. */
   email: string | null
@@ -38,7 +38,7 @@ export function identityOf(
   }
 }
 
-/** Claims may be anything that JSON can hold; the database takes no U+0000 and no half of a surrogate pair. */
+/** Claims may be anything that JSON can hold; the database accepts no U+0000 and no half of a surrogate pair. */
 const textOf = (claim: unknown): string | null =>
   typeof claim === 'string' && claim !== '' && !badText(claim) ? claim : null
 
@@ -75,7 +75,10 @@ function nameFrom(claim: string | null): string | null {
 
 const usernameMax = 39
 
-/** Brings a claim to the format of usernames: accents go, of an address the domain goes, the rest becomes `-`. */
+/**
+ * Brings a claim to the format of usernames: drops accents and the domain of an address, and turns other characters
+ * into `-`.
+ */
 export function usernameFrom(claim: string): string {
   const text = (claim.split('@')[0] as string)
     .slice(0, 255)

@@ -4,7 +4,7 @@ import { type Queryable, sql } from '../db/db.ts'
 import type { Flow } from '../sign-in/flow.ts'
 import { isOpen } from '../tickets/tickets.ts'
 
-/** In a flow: an invite was named by a token that leads to none. */
+/** Stored in a flow whose token leads to no invite that it may claim. */
 export const noInvite = '00000000-0000-0000-0000-000000000000'
 
 /** Whether a ticket may claim its invite: a revealed one proves no mailbox. */
@@ -14,8 +14,8 @@ export const ticketCounts = ({ invite_claim }: Config, { delivery }: { delivery:
 export type Invited = { id: string; username: string | null; created_by: string | null }
 
 /**
- * Locks the open invite that admits the owner of a verified address: the one that a token has named, while that very link
- * is open, or unless tokens are needed the oldest one for the address. The link is used up with the transaction.
+ * Locks the open invite that admits the owner of a verified address: the one that a token has named, while that very
+ * link is open; or, unless tokens are required, the oldest one for the address. The transaction uses the link up.
  */
 export async function lockInvite(
   db: Queryable,
@@ -37,7 +37,7 @@ export async function lockInvite(
     where ${chosen} and i.claimed_at is null and (i.expires_at is null or i.expires_at > now())
     order by i.created_at, i.id limit 1 for update`)
   if (!invite || invite_id === null) return invite
-  // Links end under the lock of their invite, so what is read after it holds.
+  // Links end under the lock of their invite, so what is read after taking it stays true.
   const link = await db.first(sql`
     update account_ticket t set used_at = now()
     where t.id = ${ticket_id}::uuid and t.invite_id = ${invite_id}::uuid and t.purpose = 'invite' and ${isOpen}

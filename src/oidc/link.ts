@@ -53,7 +53,10 @@ export const linkOf = (db: Queryable, { issuer, subject }: Identity): Promise<Li
 
 type NewLink = { account_id: string; provider: string; identity: Identity }
 
-/** Undefined if the identity has an account, or the account an identity of this provider. The caller holds the account lock. */
+/**
+ * Undefined if the identity already has an account, or the account an identity of this provider. The caller holds the
+ * account lock.
+ */
 export const insertLink = (
   db: Queryable,
   { account_id, provider, identity: { issuer, subject } }: NewLink,
@@ -63,7 +66,7 @@ export const insertLink = (
     values (${account_id}::uuid, ${provider}, ${issuer}, ${subject}, now())
     on conflict do nothing returning id`)
 
-/** Adds a link to an account that its owner has already; returns whether it could. */
+/** Links an identity to an existing account and notifies its owner; false if it cannot be linked. */
 export async function addLink(
   app: App,
   work: Work,

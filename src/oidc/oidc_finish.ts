@@ -43,7 +43,7 @@ export const oidc_finish = route({
   ],
   async handler({ provider, query }, context) {
     const { app, carriers, ip } = context
-    // First, so that only one request redeems the code, whoever else has it.
+    // First, so that only one request redeems the code, even if others have it too.
     const flow = await takeFlow(app.db, context.flow, 'oidc')
     const floor = failureFloor(app.config)
     try {
@@ -65,7 +65,7 @@ export const oidc_finish = route({
   },
 })
 
-/** No connection is held while the provider is asked. */
+/** Holds no connection of the database while it asks the provider. */
 async function proof(
   { app, flow: token, credential }: Context,
   flow: Flow,

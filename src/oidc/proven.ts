@@ -6,7 +6,7 @@ import type { Identity } from './identity.ts'
 /** What a provider has proven in a flow. */
 export type Proven = { provider: OidcProvider; identity: Identity; flow: Flow }
 
-/** What came of it; `linked`: to an account that was there before. */
+/** The outcome; `linked`: to an account that existed before. */
 export type Finished = {
   created: boolean
   linked: boolean

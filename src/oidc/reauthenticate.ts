@@ -5,7 +5,7 @@ import { signIn } from '../sign-in/sign-in.ts'
 import { lockSession } from './link.ts'
 import type { Context, Finished, Proven } from './proven.ts'
 
-/** Opens a new session in place of the one that began the flow, if the identity is of the same account. */
+/** Opens a new session in place of the one that began the flow, if the identity belongs to the same account. */
 export async function reauthenticate(
   context: Context,
   { provider, identity, flow }: Proven,

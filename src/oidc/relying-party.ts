@@ -11,8 +11,8 @@ export type Checks = { state: string; nonce: string; verifier: string }
 export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string }
 
 /**
- * This service as a client of providers. Refuses with `provider_unavailable` if a provider cannot be reached, with
- * `oidc_failed` if what it says proves nothing; the log has the cause.
+ * This service as a client of providers. Refuses with `provider_unavailable` if a provider cannot be reached, and with
+ * `oidc_failed` if its answer proves nothing; the log has the cause.
  */
 export type RelyingParty = {
   /** Where the browser goes to sign in. */
@@ -28,11 +28,14 @@ export type RelyingParty = {
 type Library = typeof import('openid-client')
 
 const metadataMs = 3_600_000
-/** Tokens of unknown keys have the keys of a provider read again, at most this often. */
+/** A token signed with an unknown key makes the service read the provider's keys again, at most this often. */
 const renewMs = 10_000
 const timeoutSeconds = 5
 const toleranceSeconds = 30
-/** The library keeps the skew with the metadata, which are read again when the clock of this machine was changed. */
+/**
+ * The library keeps the clock skew with the metadata, so both are read again after the clock of this machine was
+ * changed.
+ */
 const skewChangeMs = 2_000
 const bodyMax = 1_048_576
 
@@ -56,7 +59,9 @@ export function createRelyingParty(
   }
 
   const renewedAt = new Map<string, number>()
-  /** Another configuration than the one that does not know a key, if there is one; the library keeps keys for a minute. */
+  /**
+   * A configuration other than the one that does not know a key, if there is one; the library caches keys for a minute.
+   */
   const renewed = async (library: Library, provider: OidcProvider, old: Configuration) => {
     const { id } = provider
     if ((await configurationOf(library, provider)) === old) {
@@ -111,7 +116,7 @@ export function createRelyingParty(
             idTokenExpected: true,
             ...(maxAge !== undefined && { maxAge }),
           })
-        // The code works once, so the answer is judged again as it was.
+        // The code works only once, so the same answer is checked again.
         const tokens = await exchange.run({}, () =>
           grant(configuration).catch(async (error) => {
             const fresh = isUnknownKey(error) && (await renewed(library, provider, configuration))
@@ -120,7 +125,7 @@ export function createRelyingParty(
           }),
         )
         const idToken = tokens.claims() as Claims
-        // The library looks at it only if the token has several audiences.
+        // The library checks it only if the token has several audiences.
         if (idToken.azp !== undefined && idToken.azp !== provider.client_id)
           throw new Error('the ID token was issued to another client')
         // The library has no upper bound for these: a proof of tomorrow would count as recent for as long.
@@ -135,8 +140,8 @@ export function createRelyingParty(
 }
 
 /**
- * The claims of both, those of the ID token first. An e-mail is verified if whoever names it says so: what the other says
- * counts only if it names the same one, or none.
+ * The claims of both, those of the ID token first. Whether an e-mail is verified is taken from the source that names
+ * the e-mail; the other source counts only if it names the same e-mail or none.
  */
 function claimsOf({ claims }: OidcProvider, idToken: Claims, userinfo: Claims): Claims {
   const { email, email_verified } = claims
@@ -156,7 +161,7 @@ async function discover(library: Library, provider: OidcProvider, skewMs: number
     {
       timeout: timeoutSeconds,
       [library.customFetch]: boundedFetch,
-      // Without these checks the library relies on TLS and leaves the signature of ID tokens unread.
+      // Without these checks the library relies on TLS and does not verify the signature of ID tokens.
       execute: [
         library.enableNonRepudiationChecks,
         ...(issuer.startsWith('http:') ? [library.allowInsecureRequests] : []),
@@ -176,13 +181,13 @@ function clientAuth(library: Library, { client_auth, client_secret }: OidcProvid
     : library.ClientSecretBasic(client_secret)
 }
 
-/** The library passes on a TypeError as it is. */
+/** A TypeError, because the library passes it on unchanged. */
 class Unreachable extends TypeError {}
 
 const isUnknownKey = (error: unknown): boolean =>
   (error as { code?: unknown }).code === 'OAUTH_KEY_SELECTION_FAILED'
 
-/** Holds the answer to a code while its tokens are judged. */
+/** Keeps the answer to a code while its tokens are checked. */
 const exchange = new AsyncLocalStorage<{ answer?: Response }>()
 
 const boundedFetch: CustomFetch = async (url, options) => {

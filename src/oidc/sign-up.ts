@@ -12,7 +12,7 @@ import { lockInvite } from './invited.ts'
 import { insertLink } from './link.ts'
 import type { Context, Finished, Proven } from './proven.ts'
 
-/** Others have linked, unlinked or signed up between two reads: what was decided no longer holds. */
+/** Others have linked, unlinked or signed up between two reads, so the decision no longer holds. */
 export const raced = () => refusal('signup_conflict')
 
 type Admission = { wasOpen: boolean; isEmailTaken: boolean }
@@ -60,7 +60,8 @@ export async function enterNew(
 }
 
 async function freeUsername(db: Queryable, wanted: string): Promise<string> {
-  // Newcomers who want one name take turns, until the end of their transactions: each sees the names that are taken.
+  // New accounts that want the same name take turns until their transactions end, so that each sees the names taken
+  // before it.
   await db.run(sql`select pg_advisory_xact_lock(hashtextextended(${`cellkeep username ${wanted}`}, 0))`)
   const { username } = await db.one<{ username: string }>(sql`
     select username from unnest(${usernameCandidates(wanted)}::text[]) with ordinality as wanted (username, place)

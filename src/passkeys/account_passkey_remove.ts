@@ -24,7 +24,7 @@ export const account_passkey_remove = mutation({
   async handler({ passkey_id }, { app, account, credential, fail, ...work }) {
     const { db, audit } = work
     const { id: account_id } = await lockWithFreshSession(app, db, { account, credential })
-    // A passkey of another domain lets nobody in here.
+    // A passkey of another domain admits nobody here.
     const removed = await db.first<{ admits: boolean; second_factor: boolean }>(sql`
       delete from account_passkey where id = ${passkey_id} and account_id = ${account_id}::uuid
       returning first_factor and rp_id = ${app.config.rp_id} as admits, second_factor`)

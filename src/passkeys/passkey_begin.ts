@@ -5,7 +5,7 @@ import { beginFlow } from '../sign-in/flow.ts'
 import { partyOf } from './passkeys.ts'
 import { newChallenge, requestOptions } from './webauthn.ts'
 
-/** `POST /passkey_begin`: names no passkey, so there is nothing to learn of who has one. */
+/** `POST /passkey_begin`: names no passkey, so that nobody learns who has one. */
 export const passkey_begin = route({
   doc: 'Begin to sign in with a passkey, or to prove again who is signed in: options for `navigator.credentials.get`.',
   method: 'POST',

@@ -16,9 +16,9 @@ export const Passkey = z.object({
   /** Whether it stays on one device, or may be synced; and whether it is. */
   device: z.enum(['single', 'synced']),
   backed_up: z.boolean(),
-  /** Signs in by itself, as its device checks who uses it. */
+  /** Signs in on its own, because its device checks who uses it. */
   first_factor: z.boolean(),
-  /** Is asked for after the password. */
+  /** Asked for after the password. */
   second_factor: z.boolean(),
 })
 export type Passkey = z.output<typeof Passkey>
@@ -27,7 +27,7 @@ export const passkeyColumns = sql.raw(Object.keys(Passkey.shape).join(', '))
 
 export const PasskeyName = z.string().regex(noControls, { abort: true }).trim().min(1).max(60)
 
-/** Of one account. */
+/** Max passkeys of one account. */
 export const passkeysMax = 20
 
 export const hasPasskeys = ({ passkeys }: Config): boolean => passkeys
@@ -86,15 +86,15 @@ export async function provePasskey(
   const proven = await verifyAssertion(partyOf(config), challenge, response, { id, public_key })
   const { userHandle } = response.response
   const isOwner = !userHandle || Buffer.from(userHandle, 'base64url').toString() === known.account_id
-  // Whether a key can be synced never changes: another answer comes from another key.
+  // Whether a key can be synced never changes: a different answer comes from a different key.
   if (!proven || !isOwner || proven.device !== device) return undefined
   const { counter, is_verified, backed_up } = proven
   return { id, ...known, counter, is_verified, backed_up }
 }
 
 /**
- * Records the use of a passkey. The caller holds the account lock. A counter that has not risen tells of a copy: its
- * owner is told, and judges.
+ * Records the use of a passkey. The caller holds the account lock. A counter that has not risen hints at a copy: the
+ * owner is notified and decides.
  */
 export async function usePasskey(
   app: App,

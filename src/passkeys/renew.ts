@@ -26,7 +26,7 @@ export async function renewByPasskey(
 ): Promise<StartedSession | 'invalid_credentials'> {
   await hold.ip()
   const buckets = await signInBuckets(app.db.readOnly, account.id, ip)
-  // That of the account itself.
+  // The bucket of the account itself.
   await hold.account(buckets.at(-1) as string)
   const proven = await provePasskey(app, app.db, challenge, response)
   if (!proven?.first_factor || !proven.is_verified || proven.account_id !== account.id)

@@ -2,7 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { tooBig } from '../wire/types.ts'
 
-/** What the library of WebAuthn does for passkeys. It is loaded on the first need: few processes ever see a passkey. */
+/**
+ * The parts of the WebAuthn library that passkeys need. It is loaded on first use, because few processes ever see a
+ * passkey.
+ */
 
 /** Who asks for the proof: browsers and authenticators bind a key to the id, and a proof to the origin. */
 export type RelyingParty = { id: string; origins: readonly string[] }
@@ -90,7 +93,7 @@ export async function requestOptions(party: RelyingParty, challenge: string, all
   })
 }
 
-/** The key that a response registers; undefined if anything in it is not as it must be. */
+/** The key that a response registers; undefined if anything in it is wrong. */
 export async function verifyRegistration(
   party: RelyingParty,
   challenge: string,
@@ -120,7 +123,7 @@ export async function verifyRegistration(
   })
 }
 
-/** What a response proves of a key; undefined if it proves nothing. The counter is the caller's to compare. */
+/** What a response proves of a key; undefined if it proves nothing. The caller compares the counter. */
 export async function verifyAssertion(
   party: RelyingParty,
   challenge: string,

@@ -14,7 +14,7 @@ export const secureAccount = operation({
   async handler({ account_id }, { app, by, detail, fail, ...work }) {
     const { db, audit } = work
     const locked = await lockLiveAccount(db, account_id, fail)
-    // In one statement, and each table after its account: the order in which everything else takes them.
+    // In one statement, and each table after its account: the order of locks everywhere else.
     await db.run(sql`
       with password as (
         update account set password_hash = '*', hash_foreign = false, updated_at = now(), updated_by = ${by}::uuid

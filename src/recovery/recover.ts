@@ -16,7 +16,7 @@ import { hasRecovery } from './reset-link.ts'
 const auth = { account: 'none', actor: 'none' } as const
 type Context = RouteContext<typeof auth>
 
-/** `POST /recover`: mails a link, to the address of the account only. Every answer is the same, after the same time. */
+/** `POST /recover`: mails a link, only to the address of the account. Every answer is the same, after the same time. */
 export const recover = route({
   doc: 'Ask for a link to set a new password, sent to the e-mail of the account. The answer tells nothing about it.',
   method: 'POST',
@@ -55,7 +55,8 @@ async function sendLink({ app, ip }: Context, identifier: string, locale?: strin
     from account where ${kind === 'email' ? sql`email_key` : sql`username`} = ${key} and deleted_at is null
     for no key update`
   await mutate(app, 'ticket_create', { subject: callerSubject({ account: null }, ip) }, async (work) => {
-    // On its own first: what whoever holds the lock commits, such as a grant of keeper, only a later statement sees.
+    // A statement of its own first: what the holder of the lock commits, such as a grant of keeper, is visible only to
+    // a later statement.
     await work.db.run(sql`select ${locked}`)
     const ticket = await work.db.first<Ticket>(sql`
       with found as (select * ${locked}), owner as (
@@ -75,8 +76,9 @@ async function sendLink({ app, ip }: Context, identifier: string, locale?: strin
 const holds = (role: string): Sql => holdsAnyOf(sql`account.id`, [role], { byAnyActor: true })
 
 /**
- * Whether `account` may recover by mail. Whoever reads the mailbox gets the account, so a keeper never may, and an admin
- * only by a verified address; nor may an account that signs in by passkey or provider alone, as long as it can.
+ * Whether `account` may recover by mail. Whoever reads the mailbox gets the account, so a keeper never may, and an
+ * admin only by a verified address. An account that has no password may not while it can sign in by passkey or
+ * provider.
  */
 const mayRecover = (app: App): Sql => sql`email is not null and not ${holds('keeper')}
   and (email_verified or not ${holds('admin')})

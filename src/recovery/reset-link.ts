@@ -14,7 +14,7 @@ export const hasRecovery = ({ recovery, mail }: Config): boolean => recovery && 
 const seconds = 86_400
 
 /**
- * Makes a link to set a new password for a locked account: mailed, or revealed once to whoever asked. Refuses with
+ * Makes a link to set a new password for a locked account: mailed, or revealed once to the caller. Refuses with
  * `no_recipient` if it cannot be mailed.
  */
 export async function makeResetLink(

@@ -52,7 +52,7 @@ async function setPassword({ app, ip }: Context, ticket: Found, hash: string) {
     const account = (await lockAccounts(db, [account_id])).get(account_id)
     if (!account) throw refusal('ticket_not_found')
     await useTicket(db, ticket)
-    // A link that was mailed proves the address; one shown to an admin has none.
+    // A mailed link proves the address; a revealed one carries none.
     await db.run(sql`
       update account set password_hash = ${hash}, hash_foreign = false, updated_at = now(), updated_by = null,
         email_verified = email_verified or ${ticket.email_key !== null}

@@ -80,7 +80,7 @@ export type NotificationTypes = {
 
 /** Max bytes of the params of a consumer's notification as JSON. */
 const paramsMax = 8192
-/** What the live client itself emits under its own names. */
+/** Events that the live client itself emits. */
 const clientEvents = ['open', 'lost', 'closed']
 /** Schemas that no params can fit: `notify` takes an object. */
 const noObjects = ['string', 'number', 'boolean', 'bigint', 'array', 'null', 'undefined', 'enum', 'literal']

@@ -30,7 +30,7 @@ export type Message = {
   | {
       purpose: Exclude<TicketPurpose, 'invite'>
       username: string
-      /** Leads to a page that asks for a press of a button; the token in it works once. */
+      /** Leads to a page with a button to press; the token in it works once. */
       link: string
       expires_at: string
     }

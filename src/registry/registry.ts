@@ -42,7 +42,7 @@ export type RegistryOptions = {
   readonly audit_events?: Readonly<Record<string, z.ZodType | null>> | undefined
   /** The roles that any actor may take and give up; if set, `self_service_role_set` exists. */
   readonly self_service_roles?: readonly string[] | undefined
-  /** What methods may refuse with, besides the reasons of the service. */
+  /** Reasons that methods may refuse with, besides those of the service. */
   readonly reasons?: Readonly<Record<string, ReasonSpec>> | undefined
   /** Notification → the schema of its params. */
   readonly notifications?: Readonly<Record<string, z.ZodType>> | undefined
@@ -163,7 +163,7 @@ function selfServiceOf(named: readonly string[], roles: ReadonlyMap<string, Role
   return new Set(named)
 }
 
-/** What the client says by itself; the same name from the service would mean two things. */
+/** Reasons that the client itself makes; from the service the same name would be ambiguous. */
 const clientReasons = ['transport_failed', 'connection_lost', 'not_connected']
 const isTaken = (reason: string): boolean =>
   Object.hasOwn(catalogue, reason) || clientReasons.includes(reason)

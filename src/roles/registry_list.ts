@@ -8,7 +8,7 @@ const Role = z.object({
   description: z.string().nullable(),
   grant_paths: z.array(z.string()),
   required_credential_types: z.array(z.string()),
-  /** Where it can be held besides everywhere. */
+  /** Scope kinds at which the role can be held, besides globally. */
   scope_kinds: z.array(z.string()),
   self_service: z.boolean(),
 })

@@ -41,7 +41,10 @@ export async function lockActiveGrants(db: Queryable, actor_id: string, which: S
   return await activeGrantsWhere(db, sql`g.actor_id = ${actor_id}::uuid and ${which}`)
 }
 
-/** The one of an actor's grants without which no admin would be left. Takes the guard lock if one of them is admin. */
+/**
+ * The admin grant among these if ending it would leave no admin. Takes the guard lock if one of them is a global admin
+ * grant.
+ */
 export async function lastAdminAmong(
   db: Queryable,
   grants: readonly ActiveGrant[],
@@ -127,7 +130,7 @@ async function supersedeWith(
     select distinct on (offer_id) offer_id, reason, cause_id from falling
     order by offer_id, reason desc, cause_id`)
   if (rows.length === 0) return []
-  // Joined here: the planner expects few of them, and would compare each with each.
+  // Joined here rather than in SQL: the planner expects few rows and would compare each with each.
   const causes = new Map(rows.map(({ offer_id, ...cause }) => [offer_id, cause]))
   const superseded = await supersedeWhere(
     db,

@@ -12,9 +12,12 @@ const Explained = z.object({
   role_grant: RoleGrantSummary,
   account_id: Uuid,
   state: z.enum(['active', 'expired', 'revoked']),
-  /** By consent to an offer; by an actor of the same account itself; by another actor at once; or by the service and its operator. */
+  /**
+   * `offer`: by consent to an offer; `self`: by an actor of the same account; `actor`: by another actor, at once;
+   * `system`: by the service or its operator.
+   */
   via: z.enum(['offer', 'self', 'actor', 'system']),
-  /** Null: nobody, or an actor that is removed. */
+  /** Null: nobody, or an actor that was removed. */
   granted_by: ActorLabel.nullable(),
   offer: Offer.nullable(),
   revoked_at: z.string().nullable(),

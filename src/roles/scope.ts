@@ -17,7 +17,7 @@ export type Scope = { scope_kind: string | null; scope_id: string | null }
 
 const pair = 'Give `scope_kind` and `scope_id` together, or neither for everywhere.'
 
-/** The roles that every service has. They are held everywhere only, and bootstrap confers both. */
+/** The roles that every service has. They are held globally only, and the bootstrap confers both. */
 export const builtinRoles: readonly string[] = ['keeper', 'admin']
 
 /**

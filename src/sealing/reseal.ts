@@ -3,7 +3,7 @@ import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { StartError } from '../errors.ts'
 import type { Sealing } from './sealing.ts'
 
-/** Every column that holds sealed texts, and the column of what a row belongs to. */
+/** Every column that holds sealed texts, with the column of the owner of a row. */
 const sealedColumns = [
   { table: 'account_totp', column: 'secret_sealed', owner: 'account_id' },
   { table: 'message_outbox', column: 'link_sealed', owner: 'ticket_id' },
@@ -13,15 +13,15 @@ type Column = (typeof sealedColumns)[number]
 /** Rows per statement. */
 const batch = 500
 
-/** Both sides of the prefix, as two ranges that the index of its first characters serves. */
+/** Texts before and after the prefix, as two ranges that the index of their first characters serves. */
 const underOldKey = ({ column }: Column, { prefix }: Sealing): Sql => {
   const start = sql`left(${sql.raw(column)}, ${sql.raw(prefix.length)})`
   return sql`(${start} < ${prefix} or ${start} > ${prefix})`
 }
 
 /**
- * Seals anew what an older key of the ring has sealed, and returns how many texts. Those that no key opens stay as
- * they are, as does a text that changes meanwhile.
+ * Seals again what an older key of the ring has sealed, and returns how many texts. Texts that no key opens, or that
+ * change meanwhile, stay as they are.
  */
 export async function reseal({ db, sealing }: App, signal?: AbortSignal): Promise<number> {
   if (!sealing) return 0
@@ -65,7 +65,7 @@ export async function countUnderOldKeys({ db, sealing }: Pick<App, 'db' | 'seali
   return (await db.one<{ left: number }>(sql`select ${sql.join(counts, ' + ')} as left`)).left
 }
 
-/** A second factor is never skipped because the key is gone: without the ring the service does not start. */
+/** Refuses to start without the ring while second factors exist, so that none is skipped because its key is gone. */
 export async function requireRing({ db, sealing }: Pick<App, 'db' | 'sealing'>): Promise<void> {
   if (sealing) return
   const { needed } = await db.one<{ needed: boolean }>(sql`

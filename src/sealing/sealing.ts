@@ -12,9 +12,9 @@ export type Place = {
 /** Encrypts secrets that are needed again, so that a dump of the database without the key ring reveals none. */
 export type Sealing = {
   seal(text: string, place: Place): string
-  /** Undefined for a text that no key of the ring opens at this place. */
+  /** Undefined if no key of the ring opens the text at this place. */
   open(sealed: string, place: Place): string | undefined
-  /** What texts sealed by the first key begin with; all others are to be sealed anew. */
+  /** The prefix of texts sealed by the first key; all others should be sealed again. */
   readonly prefix: string
 }
 
@@ -42,7 +42,7 @@ export function createSealing(keys: readonly string[]): Sealing {
       const [, id, iv = '', text = ''] = form.exec(sealed) ?? []
       const key = ring.find((one) => one.id === id)
       const body = Buffer.from(text, 'base64url')
-      // One text for one content: a decoder ignores the last bits of a text that another encoder would not write.
+      // Accepts one text per content: a decoder ignores trailing bits, so other texts would decode to the same bytes.
       if (!key || body.toString('base64url') !== text) return undefined
       return opened(key, Buffer.from(iv, 'base64url'), body, place)
     },

@@ -27,7 +27,9 @@ export const admin_account_factors_clear = mutation({
   },
 })
 
-/** A passkey that is only a second step goes; any other stays as a first one. The caller holds the account lock. */
+/**
+ * Deletes a passkey that is only a second step; any other stays as a first factor. The caller holds the account lock.
+ */
 async function clear(
   app: App,
   work: FactorWork,
@@ -57,7 +59,7 @@ async function clear(
   return { totp: totps.length > 0, passkeys: passkeys.length }
 }
 
-/** Of any account, the keeper's included. */
+/** Works for any account, including the keeper's. */
 export const clearFactors = operation({
   doc: 'Remove the second factors and recovery codes of an account: after a lost phone, once you know who asks.',
   input: z.strictObject({ account_id: Uuid }),

@@ -41,7 +41,10 @@ export async function addCodes(
   return codes
 }
 
-/** The recovery codes go with the last second factor, which its owner keeps while a role requires one. */
+/**
+ * Ends begun flows and notifies the owner. The last second factor takes the recovery codes with it; its owner cannot
+ * remove it while a role requires one.
+ */
 export async function factorRemoved(
   app: App,
   work: FactorWork,

@@ -21,7 +21,7 @@ function normalised(text: string): string {
   return text.toUpperCase().replace(/[\s-]/g, '').replaceAll('O', '0').replace(/[IL]/g, '1')
 }
 
-/** 120 random bits in four groups: no password, so its plain digest is stored. */
+/** 120 random bits in four groups: unlike a password too many to guess, so a plain digest is stored. */
 const newCode = (): string =>
   Array.from(randomBytes(24), (byte) => symbols[byte % symbols.length])
     .join('')

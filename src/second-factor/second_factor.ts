@@ -29,7 +29,7 @@ const input = z.strictObject({
 })
 type Given = z.output<typeof input>
 
-/** Each uses its proof up under the account lock, and resolves to whether it was right. */
+/** Each uses up its proof under the account lock, and resolves to whether it was right. */
 const factors = {
   totp: ({ app }: Context, { db }: Work, { account_id }: Begun, { totp = '' }: Given) =>
     useTotp(app, db, account_id, totp),
@@ -42,7 +42,7 @@ const factors = {
     passkey !== undefined && (await usePasskeyStep(app, work, flow, passkey)),
 }
 
-/** Wrong proofs that one flow stands. */
+/** Max attempts of one flow. */
 const attemptsMax = 5
 
 /** `POST /second_factor`: the second step of a sign-in, or of proving again who is signed in. */
@@ -77,7 +77,7 @@ export const second_factor = route({
   },
 })
 
-/** Counted before the proof is looked at and apart from it, so that parallel guesses share the attempts. */
+/** Counted before the proof is checked and in a statement of its own, so that parallel guesses share the attempts. */
 async function takeAttempt({ app, flow: token }: Context): Promise<Begun> {
   const flow =
     token === null

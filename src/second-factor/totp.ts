@@ -27,7 +27,7 @@ export function codeAt(secret: Buffer, step: number): string {
   return String(number % 1_000_000).padStart(6, '0')
 }
 
-/** The step whose code this is: the present one or a neighbour, as clocks drift both ways. */
+/** The step whose code this is: the current one or a neighbour, because clocks drift both ways. */
 export function stepOf(secret: Buffer, code: string, now: number): number | undefined {
   const present = Math.floor(now / 1000 / stepSeconds)
   return [present - 1, present, present + 1].filter((step) => equalText(codeAt(secret, step), code)).at(-1)
@@ -35,7 +35,7 @@ export function stepOf(secret: Buffer, code: string, now: number): number | unde
 
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-/** Base32 of a secret, whose bits divide by five. */
+/** Base32 of a secret whose number of bits is a multiple of five. */
 export const base32 = (secret: Buffer): string =>
   Array.from(secret, (byte) => byte.toString(2).padStart(8, '0'))
     .join('')
@@ -55,7 +55,7 @@ export const sealSecret = ({ sealing }: App, secret: Buffer, id: string, account
   return sealing.seal(secret.toString('base64url'), placeOf(id, account_id))
 }
 
-/** With the time by which the code is judged. */
+/** Includes the database time by which the code is checked. */
 export type StoredTotp = { id: string; secret_sealed: string; now_ms: number }
 export const storedTotp = sql`id, secret_sealed, extract(epoch from clock_timestamp())::float8 * 1000 as now_ms`
 

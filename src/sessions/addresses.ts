@@ -2,9 +2,9 @@ import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { limiterIp } from '../limits/limiters.ts'
 
 /**
- * An account remembers the addresses it has signed in from: wrong passwords from elsewhere do not lock these out.
- * A login renews its address at most once a day. 90 days are longer than three sessions, so a device that signs in
- * again whenever its session ends stays known.
+ * An account remembers the addresses it has signed in from: wrong passwords from elsewhere do not lock these out. A
+ * login renews its address at most once a day. 90 days cover three sessions, so a device that signs in again whenever
+ * its session ends stays known.
  */
 const knownDays = 90
 /** Per account; the least recently used address is dropped first. */

@@ -20,7 +20,7 @@ export const admin_session_revoke = mutation({
   }),
 })
 
-/** Of any account; `revoked` is false for an unknown or expired session. */
+/** Works for any account; `revoked` is false for an unknown or expired session. */
 export const revokeSession = operation({
   doc: 'End one session by its id.',
   input: z.strictObject({ session_id: SessionId }),

@@ -134,7 +134,7 @@ async function openSession(
   })
 }
 
-/** Read instead of a hash for a name that no account has; as long as a real hash. */
+/** Read in place of a hash for a name that no account has; as long as a real hash. */
 const nobodysHash = '-'.repeat(97)
 const nobody = '00000000-0000-0000-0000-000000000000'
 

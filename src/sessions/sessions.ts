@@ -112,7 +112,7 @@ export async function startSession(
   }
 }
 
-/** Records that a session has proven a second factor, each method once however often it is enrolled anew. */
+/** Records that a session has proven a second factor. A method that is enrolled again is listed only once. */
 export const strengthen = (session_id: string | null, method: 'totp' | 'passkey'): Sql => sql`
   update auth_session set strong = true,
     methods = case when ${method} = any(methods) then methods else methods || ${method}::text end

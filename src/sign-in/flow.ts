@@ -4,15 +4,15 @@ import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import type { SignInMethod } from '../sessions/sessions.ts'
 
-/** What lies between two steps of a sign-in: a row, and a cookie that ties it to one browser. */
+/** The state between two steps of a sign-in: a row, and a cookie that ties it to one browser. */
 export type Flow = {
   kind: FlowKind
   account_id: string | null
-  /** The session that it was begun with, and must end with. */
+  /** The session that began the flow, and must finish it. */
   session_id: string | null
   provider: string | null
   intent: string | null
-  /** What the finish must fit: the challenge of a passkey, or the id of the ticket that named the invite. */
+  /** What the finish must match: the challenge of a passkey, or the id of the ticket that named the invite. */
   challenge: string | null
   /** What has been proven already. */
   methods: SignInMethod[] | null
@@ -23,7 +23,7 @@ export type Flow = {
 export type FlowKind = 'second_factor' | 'passkey' | 'passkey_register' | 'oidc'
 export type NewFlow = Pick<Flow, 'kind'> & Partial<Omit<Flow, 'age'>>
 
-/** A sign-in at a provider takes people through other pages. */
+/** A sign-in at a provider takes longer, because people go through its pages. */
 export const secondsOf = (kind: FlowKind): number => (kind === 'oidc' ? 600 : 300)
 const perAccount = 5
 
@@ -38,7 +38,10 @@ export async function beginFlow(
   return { token, cookie: app.flowCookie.issue(token) }
 }
 
-/** Stores a flow under an id of its own. One of the same kind that has it begins anew: those without a cookie. */
+/**
+ * Stores a flow under the given id. A flow without a cookie has the id of its session, so that a second one replaces
+ * the first.
+ */
 export async function storeFlow(db: Queryable, id: string, flow: NewFlow): Promise<void> {
   const { kind, account_id = null, session_id = null, provider = null, intent = null } = flow
   const { challenge = null, methods = null, invite_id = null } = flow
@@ -66,7 +69,7 @@ export const flowColumns = sql.raw(
 export const flowOf = (token: string, kind: FlowKind) => sql`
   id = ${sha256Hex(token)} and kind = ${kind} and expires_at > now()`
 
-/** Uses a flow up. Whatever is wrong with it, the answer is the same. */
+/** Uses a flow up. The answer is the same whatever is wrong with it. */
 export async function takeFlow(db: Queryable, token: string | null, kind: FlowKind): Promise<Flow> {
   const flow =
     token === null
@@ -79,8 +82,8 @@ export async function takeFlow(db: Queryable, token: string | null, kind: FlowKi
 }
 
 /**
- * Ends what an account has begun, a TOTP that waits for its first code included, as every change of its ways in does:
- * a session from before a second factor must not add one of its own. The caller holds the account lock.
+ * Ends the flows of an account and a TOTP that waits for its first code. Every change of its ways in calls this: a
+ * session from before a second factor must not add one of its own. The caller holds the account lock.
  */
 export const endFlows = (db: Queryable, account_id: string): Promise<number> =>
   db.run(sql`

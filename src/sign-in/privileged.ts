@@ -27,8 +27,8 @@ export const freshAdmin = {
 type TargetEvent = 'ticket_create' | 'account_update' | 'factor_remove'
 
 /**
- * Locks the live account that an admin is about to change the sign-in of, and that of the admin, whose session may have
- * ended, or lack a new second factor, by the time the locks are free. Refuses with `account_not_found` or
+ * Locks the live account whose sign-in an admin is about to change, and the account of the admin, whose session may
+ * have ended, or lack a new second factor, by the time the locks are granted. Refuses with `account_not_found` or
  * `privileged_target`, each with a failure row of the event.
  */
 export async function lockTarget(

@@ -70,7 +70,7 @@ export async function startCluster({
       onNotice: console.warn,
     })
     const db = join(dir, 'db')
-    // Whoever runs as root must leave the files to the user of the database.
+    // A root process must leave the files to the user of the database.
     if (from) await promisify(execFile)('cp', ['-a', from, db])
     else await initDatabase(binaries, db, user, ['--no-sync'])
     const server = {
@@ -84,7 +84,7 @@ export async function startCluster({
     throw error
   }
   watchdog.unref()
-  // The pipe to the child is a socket, which would keep this process alive; in Bun it is not, and does not.
+  // The pipe to the child is a socket, which would keep this process alive. In Bun it is not a socket, and does not.
   ;(watchdog.stdin as unknown as Partial<Socket>).unref?.()
   return { connection: connectionTo(dir, 'postgres'), stop }
 }
@@ -112,7 +112,8 @@ export async function cloneDatabase(
   template: string,
 ): Promise<{ connection: pg.ClientConfig; drop(): Promise<void> }> {
   const database = `cellkeep_${randomBytes(8).toString('hex')}`
-  // Through the WAL, the default, the 300 small files of a template take four times the CPU, and so does their removal.
+  // The default strategy, through the WAL, takes four times the CPU for the 300 small files of a template, and so does
+  // their removal.
   await administer(connection, `create database ${database} template ${template} strategy file_copy`)
   return {
     connection: { ...connection, database },
@@ -162,7 +163,7 @@ function fromUrl(text: string): pg.ClientConfig {
   }
 }
 
-/** Connections that are kept, as opening one takes as much CPU as copying a database; each with its last statement. */
+/** Kept connections, each with its last statement: opening one takes as much CPU as copying a database. */
 const admins = new Map<string, { opening: Promise<pg.Client>; last: Promise<unknown> }>()
 
 /** Runs a statement on the kept connection, which does not keep this process alive between statements. */

@@ -6,7 +6,7 @@ import { expectedColumns } from '../db/migration/expected-columns.ts'
 import { createLimiters, limiterStore } from '../limits/limiters.ts'
 import { type Log, silentLog } from '../log/log.ts'
 
-/** Readers of the audit log go on from the number they have. */
+/** Readers of the audit log continue from the number they have. */
 const kept = ['schema_migration', 'audit_position', 'cluster']
 /** Tables of one row, which the migrations make. */
 const single = ['bootstrap_lock', 'app_settings']
@@ -34,8 +34,8 @@ export async function resetService(app: App): Promise<void> {
 }
 
 /**
- * The log of a test service, unless the test gives one: what callers get as `internal_error` is written to the output
- * of the test, with its stack and causes, as is whatever else failed unexpectedly.
+ * The log of a test service, unless the test gives one. It writes the errors behind `internal_error`, and other
+ * unexpected failures, to the output of the test, with stack and causes.
  */
 export const errorLog: Log = {
   ...silentLog,

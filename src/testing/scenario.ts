@@ -68,7 +68,7 @@ export async function scenario<T>(
   return result
 }
 
-/** Waits until so many have arrived: those of another process, such as a command, come a moment after its end. */
+/** Waits until this many have arrived: those of another process, such as a command, come a moment after its end. */
 async function arrival(sent: readonly Notification[], count: number): Promise<void> {
   for (let waits = 0; sent.length < count && waits < 500; waits++) await delay(10)
 }

@@ -26,7 +26,7 @@ const testDefaults = {
   heartbeat: false,
 } as const
 
-/** `database_url` makes it another node on that database, such as `databaseUrl` of another test service. */
+/** With `database_url`, such as the `databaseUrl` of another test service, it is another node on that database. */
 export type TestOptions = ServiceOptions
 
 export type TestAccount<A = Actions> = {
@@ -60,15 +60,14 @@ export type TestService<A = Actions> = {
     roles?: string[]
   }): Promise<TestAccount<A>>
   /**
-   * Signs an existing account in, without its password, the limits of logins and rows in the audit log;
-   * `second_factor` makes the session strong.
+   * Signs in an existing account without its password, limits or audit rows; `second_factor` makes the session strong.
    */
   signIn(account_id: string, options?: { second_factor?: boolean }): Promise<TestSession<A>>
   sessions: {
-    /** `signIn`. */
+    /** The same as `signIn`. */
     create(account_id: string): Promise<TestSession<A>>
   }
-  /** What the `deliver` of the options has taken, oldest first. */
+  /** Messages that the `deliver` of the options has accepted, oldest first. */
   messages: Message[]
   /** Adds an actor to an account. */
   actor(account_id: string, name: string): Promise<string>
@@ -77,8 +76,9 @@ export type TestService<A = Actions> = {
   /** Shares a cell with a principal, with the function behind `cell_grant_create`. */
   cellGrant(cell_id: string, level: 'viewer' | 'editor', principal: Principal): Promise<CellGrant>
   /**
-   * Empties every table of the service, and those of yours that reference one, for the next test; open sockets and
-   * streams end, limiters forget. Settings that calls have changed are the defaults again. The numbers of the audit log go on.
+   * Empties every table of the service, and those of yours that reference one, for the next test. Open sockets and
+   * streams end, limiters are cleared, and settings that calls have changed return to their defaults. The numbers of
+   * the audit log continue.
    */
   reset(): Promise<void>
   close(): Promise<void>
@@ -198,14 +198,14 @@ async function databaseOf({ database_url }: TestOptions) {
   return { databaseUrl: toUrl({ ...connection, schema: defaultSchema }), drop }
 }
 
-/** Times are stored in milliseconds: what is made next gets a later one, so that lists have both in this order. */
+/** Times are stored in milliseconds: the next object gets a later one, so that lists show both in this order. */
 async function oneByOne<T>(making: Promise<T>): Promise<T> {
   const made = await making
   await setTimeout(2)
   return made
 }
 
-/** Named as `via` in the audit rows of what the kit does itself. */
+/** The `via` of audit rows that the kit itself causes. */
 const via = 'testing'
 
 const operator = { via }

@@ -23,7 +23,7 @@ export const admin_ticket_revoke = mutation({
   }),
 })
 
-/** The lock of its account, or the row of its invite, comes before the ticket. */
+/** Takes the lock of the account, or of the row of the invite, before that of the ticket. */
 async function revoke(
   { db, audit }: Pick<Work, 'db' | 'audit'>,
   ticket_id: string,

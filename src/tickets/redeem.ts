@@ -8,10 +8,10 @@ import { hasReason, refusal } from '../errors.ts'
 import type { TicketPurpose } from '../registry/messages.ts'
 import { isOpen } from './tickets.ts'
 
-/** Any text: an unknown token is answered like one that is used up. */
+/** Any text: an unknown token gets the same answer as one that is used up. */
 export const TicketToken = z.string().max(200)
 
-/** What a token leads to: the ticket, and the account or invite it is for. */
+/** What a token leads to: the ticket, and its account or invite. */
 export type Found = {
   id: string
   purpose: TicketPurpose
@@ -22,7 +22,7 @@ export type Found = {
   email_key: string | null
   expires_at: string
 }
-/** With the name of its account, or that its invite asks for, and the e-mail of its account. */
+/** Also has the username of its account, or the one that its invite asks for, and the e-mail of its account. */
 export type FoundWithNames = Found & { username: string | null; account_email: string | null }
 
 const foundColumns = sql`t.id, t.purpose, t.account_id, t.invite_id, t.delivery, t.email, t.email_key, t.expires_at`
@@ -46,7 +46,7 @@ export async function findTicket(
   return found
 }
 
-/** A mailed ticket proves an address, so it ends when the account has another; a revealed one holds none. */
+/** A mailed ticket proves an address, so it ends when the account gets another; a revealed one carries none. */
 const isAddressed = sql`(t.purpose = 'email_change' or t.email_key is null or t.email_key = account.email_key)`
 
 /**
@@ -62,8 +62,8 @@ export async function useTicket(db: Queryable, { id, account_id }: Found): Promi
 }
 
 /**
- * Runs the handler of a route that takes a token. All tokens that fail are answered alike: after the same time, and
- * charged to the client address. `onMiss` records the failure.
+ * Runs the handler of a route that takes a token. All tokens that fail get the same answer, after the same time, and
+ * are charged to the client address. `onMiss` records the failure.
  */
 export async function redeeming<T>(
   { app, attempt }: { app: App; attempt: Attempt },

@@ -8,9 +8,9 @@ import { queueLink } from '../delivery/outbox.ts'
 import { type TicketPurpose, ticketPurposes } from '../registry/messages.ts'
 import { Uuid } from '../wire/types.ts'
 
-/** One-time links: a ticket is what the service keeps of one; the link holds its token. */
+/** One-time links: the service stores a ticket, and the link holds its token. */
 
-/** Wire form of a ticket. It tells neither token nor address. */
+/** Wire form of a ticket. It shows neither token nor address. */
 export const Ticket = z.object({
   id: Uuid,
   purpose: z.enum(ticketPurposes),
@@ -32,7 +32,9 @@ export const ticketColumns = sql`id, purpose, account_id, invite_id, delivery, c
 /** Of `account_ticket t`, by the clock of the statement: a ticket may expire while its transaction waits for a lock. */
 export const isOpen = sql`t.used_at is null and t.voided_at is null and t.expires_at > statement_timestamp()`
 
-/** Of one owner and purpose. People press the older of two mails, so one is too few. */
+/**
+ * Max open tickets of one owner and purpose. People may press the link of the older of two mails, so one is too few.
+ */
 const openMax = 3
 
 const day = 86_400
@@ -42,16 +44,16 @@ type Owner = { account_id: string; invite_id?: undefined } | { invite_id: string
 export type NewTicket = Owner & {
   purpose: TicketPurpose
   delivery: Ticket['delivery']
-  /** The address that it proves, and that it is mailed to. */
+  /** The address that the ticket proves, and to which it is mailed. */
   email: string | null
   email_key: string | null
   /** The actor who asked for it. */
   created_by: string | null
-  /** Left out: one day. */
+  /** Default: one day. */
   seconds?: number
-  /** It never outlives this, such as its invite. */
+  /** The ticket expires at this time at the latest, for example together with its invite. */
   until?: string | null
-  /** Of its message. */
+  /** The locale of its message. */
   locale?: string | undefined
   /** Metadata of the audit row: the credential type, or the operator or library call. */
   detail: { credential_type: string | null; via?: string | undefined }
@@ -109,8 +111,8 @@ type Insert = Pick<NewTicket, 'purpose' | 'delivery' | 'created_by' | 'seconds'>
 }
 
 /**
- * Queries of a `with` that make the ticket and void the oldest ones beyond the max. A mailed one voids only others that
- * were mailed, because anybody may ask for it: the link that an operator has passed on would end at their will.
+ * Queries of a `with` that make the ticket and void the oldest ones beyond the max. A mailed ticket voids only mailed
+ * ones: anybody may ask for it, and could otherwise end a link that an operator has passed on.
  */
 export const insertTicket = ({ id, token_hash, owner, seconds = day, ...given }: Insert): Sql => sql`
   surplus as (
@@ -131,8 +133,9 @@ export const insertTicket = ({ id, token_hash, owner, seconds = day, ...given }:
   )`
 
 /**
- * Ends the links to set a password of the account of an actor who becomes admin or keeper, save those that an operator
- * was shown: no admin could make one any more, and its mailbox may not get one. The caller holds the account lock.
+ * Ends the links to set a password for an actor's account when the actor becomes admin or keeper, except those that an
+ * operator was shown: an admin could no longer make one, and the mailbox may no longer get one. The caller holds the
+ * account lock.
  */
 export const voidHeldLinks = (actor_id: string): Sql => sql`
   update account_ticket t set voided_at = now()

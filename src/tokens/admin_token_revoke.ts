@@ -20,7 +20,7 @@ export const admin_token_revoke = mutation({
   }),
 })
 
-/** Of any account; `revoked` is false for an unknown token. */
+/** Works for any account; `revoked` is false for an unknown token. */
 export const revokeToken = operation({
   doc: 'End one token by its id (tok_…).',
   input: z.strictObject({ token_id: ApiTokenId }),

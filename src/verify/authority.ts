@@ -17,7 +17,7 @@ export const readAuthority = (db: Database): Promise<Authority> =>
       array(select username from held where role = 'keeper' order by username) as keepers,
       exists (select from held where role = 'admin') as admins`)
 
-/** An installation with accounts has one keeper and an admin. */
+/** An installation with accounts must have one keeper and an admin. */
 export function missingAuthority({ bootstrapped, keepers, admins }: Authority) {
   const findings: { finding: string; what: string; remedy: string }[] = []
   const add = (finding: string, what: string, remedy: string): void =>

@@ -6,7 +6,7 @@ import { schemaRules } from './schema-rules.ts'
 
 export type JudgeOptions = {
   remedy: string
-  /** The part of the rows to read, in per cent. */
+  /** The share of the rows to read, in per cent. */
   sample?: number
   /** Waits after each chunk for as long as that chunk took, so that others come first. */
   isGentle?: boolean
@@ -18,8 +18,8 @@ const chunkRows = 10_000
 const pauseMaxMs = 1000
 
 /**
- * Judges what the database holds, without writing: every constraint and rule over every row, V3 to V11 but for V5.
- * Reads each table once, in the order in which it lies on disk.
+ * Judges what the database holds, without writing: every constraint and rule over every row, V3 to V11 except V5. Reads
+ * each table once, in the order of its pages on disk.
  */
 export async function judge(reads: ReadOnly, options: JudgeOptions): Promise<Judgement[]> {
   const judgements = await wholeFindings(reads, options)
@@ -87,7 +87,7 @@ async function judgeTable(
   })
 }
 
-/** The parts of a table with rows, itself if it is not partitioned. */
+/** The partitions of a table that hold rows; the table itself if it is not partitioned. */
 const leavesOf = (reads: ReadOnly, table: string): Promise<Leaf[]> =>
   reads.rows<Leaf>(sql`
     select relid::regclass::text as name, c.reltuples::float8 as rows,
@@ -101,7 +101,7 @@ const leavesOf = (reads: ReadOnly, table: string): Promise<Leaf[]> =>
 
 const examplesMax = 3
 
-/** Adds the findings between two pages; resolves to the number of rows there. */
+/** Adds the findings in the rows between two pages; resolves to the number of rows. */
 async function judgeChunk(
   reads: ReadOnly,
   rules: readonly Rule[],

@@ -3,7 +3,7 @@ import { isStoredHash } from '../auth/password.ts'
 import type { Findings, Rule } from './rule.ts'
 
 /**
- * The rules that no constraint of the schema states: `schema-rules.ts` makes the others. Each is one condition over a
+ * The rules that no constraint of the schema states; `schema-rules.ts` makes the others. Each is one condition over a
  * row `t`, so that a table is read once for all of them.
  */
 
@@ -24,7 +24,7 @@ const names = rules('V4', 'account', {
     'are found by another e-mail than their own',
     {
       columns: ['email', 'email_key'],
-      // A leading space marks an address that was in use already when addresses began to be folded.
+      // A leading space marks an address that was already in use when addresses began to be folded.
       isBroken: ({ email = null, email_key }) =>
         email !== null && email_key?.startsWith(' ') === false && fold(email) !== email_key,
     },
@@ -101,7 +101,7 @@ const namedKeys = ['cell_id', 'source_id', 'parent_id', 'child_id', 'target_id',
 const otherAccount = (side: string): string =>
   `exists (select from actor a where a.id = t.${side}actor_id and a.account_id <> t.${side}account_id)`
 
-/** What holds for a row of the log with or without its number. */
+/** What must hold for a row of the log with or without its number. */
 const written: Findings = {
   audit_pair_mixed: ['name an actor of another account', `${otherAccount('')} or ${otherAccount('target_')}`],
   audit_cells_unnamed: [

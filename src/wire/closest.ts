@@ -18,7 +18,7 @@ export function closest(name: string, names: Iterable<string>): string | undefin
   return best
 }
 
-/** Levenshtein distance, infinite where the lengths differ by more than two. */
+/** Levenshtein distance, infinite if the lengths differ by more than two. */
 function mistakes(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)

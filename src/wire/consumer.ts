@@ -28,7 +28,7 @@ export interface ConsumerNotifications {}
 export type ReasonSpec = {
   /** The HTTP status, 400 to 599. */
   readonly status: number
-  /** What the JSON-RPC error says, for people. */
+  /** The message of the JSON-RPC error, for people. */
   readonly message: string
 }
 

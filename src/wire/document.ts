@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { JsonText } from './json-text.ts'
 
-/** A result that is the same for every caller. Its JSON text is made once, so asking for it costs no work. */
+/** A result that is the same for every caller. Its JSON text is made once, so that answering costs no work. */
 export class Document extends JsonText {
   readonly #etag: string
 

@@ -1,6 +1,6 @@
 import { parseJson } from './parse-json.ts'
 
-/** A text, or its pieces in their order. Large ones are sent as they are: joined, they would be copied again. */
+/** A text, or its pieces in order. Large texts are sent in pieces, because joining them would copy them again. */
 export type Text = string | readonly string[]
 
 export const isText = (value: unknown): value is Text =>
@@ -12,7 +12,7 @@ export const inOnePiece = (text: Text): string => (typeof text === 'string' ? te
 export const lengthOf = (text: Text): number =>
   typeof text === 'string' ? text.length : text.reduce((sum, piece) => sum + piece.length, 0)
 
-/** A result whose JSON text exists already. It is sent as it is; `value` parses it, for callers in this process. */
+/** A result whose JSON text already exists. It is sent as it is; `value` parses it, for callers in this process. */
 export class JsonText {
   readonly #text: Text
 
@@ -28,7 +28,7 @@ export class JsonText {
     return parseJson(this.text)
   }
 
-  /** The text with others before and behind it. */
+  /** The text with others before and after it. */
   within(before: string, behind: string): Text {
     if (typeof this.#text === 'string') return `${before}${this.#text}${behind}`
     const [first = '', ...others] = this.#text
@@ -37,5 +37,5 @@ export class JsonText {
   }
 }
 
-/** The value of a result, which may be a text. */
+/** The value of a result, which may be JSON text. */
 export const resultValue = (result: unknown): unknown => (result instanceof JsonText ? result.value : result)

@@ -1,6 +1,7 @@
 /**
- * `JSON.parse` as it is specified. V8 from 13.6 (Node 24) on takes some keys that have an escape for others: after
- * `{"a":1,"\\":2}` it reads `{"a":1,"\n":2}` as `{"a":1,"\\":2}`, also if that came from somebody else. Throws SyntaxError.
+ * `JSON.parse` as specified. V8 from 13.6 (Node 24) on confuses some keys that have an escape with keys of texts parsed
+ * before, even of another caller: after `{"a":1,"\\":2}` it reads `{"a":1,"\n":2}` as `{"a":1,"\\":2}`. Throws
+ * SyntaxError.
  */
 export function parseJson(text: string): unknown {
   return takesKeysForOthers && text.includes('\\') ? exact(text) : JSON.parse(text)
@@ -11,20 +12,20 @@ const takesKeysForOthers = ((): boolean => {
   return Object.hasOwn(JSON.parse('{"of this engine":0,"\\n":0}'), '\\')
 })()
 
-/** Begins every stand-in. Nobody else knows it, so no text has it. */
+/** The start of every stand-in: random, so that no text contains it. */
 const mark = crypto.randomUUID().slice(-8)
 
-/** What a JSON text can only hold with an escape. */
+/** Characters that a JSON text can contain only as an escape. */
 const escapes = /["\\]|[^ -\uffff]/
 
 /**
- * Parses a text whose keys that have escapes are written without, or, where they need one, as stand-ins. What was wrong in
- * the text stays wrong.
+ * Parses a text in which keys with escapes are replaced: by the key without escapes, or, if it needs one, by a
+ * stand-in. An invalid text stays invalid.
  */
 function exact(text: string): unknown {
   const keys = escapedKeys(text)
   if (keys.length === 0) return JSON.parse(text)
-  // In one list, as decoding one by one takes many times as long.
+  // In one list, because decoding one by one takes many times as long.
   const names: string[] = JSON.parse(`[${keys.map(([start, end]) => text.slice(start, end)).join()}]`)
   const standIns = new Map<string, string>()
   const written = (name: string): string => {
@@ -38,7 +39,7 @@ function exact(text: string): unknown {
   const pieces: string[] = []
   let done = 0
   for (const [nth, [start, end]] of keys.entries()) {
-    // The quotes stay: few pieces are joined sooner.
+    // The quotes stay, because fewer pieces are joined faster.
     pieces.push(text.slice(done, start + 1), written(names[nth] as string))
     done = end - 1
   }
@@ -50,7 +51,7 @@ function exact(text: string): unknown {
 const [quote, backslash] = [0x22, 0x5c]
 const colon = /[ \t\r\n]*:/y
 
-/** Where the keys with escapes are, with their quotes. The text may be invalid. */
+/** Positions of the keys with escapes, quotes included. The text may be invalid. */
 function escapedKeys(text: string): [start: number, end: number][] {
   const keys: [start: number, end: number][] = []
   for (let start = text.indexOf('"'), end = 0; start >= 0; start = text.indexOf('"', end)) {
@@ -69,7 +70,10 @@ function escapedKeys(text: string): [start: number, end: number][] {
   return keys
 }
 
-/** Not recursive: a text may nest as deep as it is long. Keys are written once, as there may be very many. */
+/**
+ * Not recursive, because a text may nest as deep as it is long. Each key is written once, because there may be very
+ * many.
+ */
 function renamed(value: unknown, names: readonly string[]): unknown {
   const root = { value }
   const open: object[] = [root]
@@ -98,7 +102,7 @@ function withNames(sent: object, names: readonly string[]): object {
 }
 
 function assign(to: object, key: string | number, value: unknown): void {
-  // Assigned, `__proto__` would not become a key.
+  // An assignment to `__proto__` would not make a key.
   if (key === '__proto__')
     Object.defineProperty(to, key, { value, writable: true, enumerable: true, configurable: true })
   else (to as Record<PropertyKey, unknown>)[key] = value

@@ -2,13 +2,13 @@ import type { z } from 'zod'
 import { unionText } from './type-text.ts'
 
 /**
- * What a refused value should have been, in words. They are taken from the schema alone: what was sent is never
- * repeated, and neither are texts of a consumer's schema, which may repeat it.
+ * What a refused value should have been, in words. They come from the schema alone: submitted values are never
+ * repeated, nor are texts of a consumer's schema, which may contain them.
  */
 
 const patternRules = new Map<string, string>()
 
-/** A pattern whose rule is told in words, as a sentence. */
+/** A pattern, with a sentence that states its rule. */
 export function worded(pattern: RegExp, rule: string): RegExp {
   patternRules.set(String(pattern), rule)
   return pattern
@@ -26,7 +26,7 @@ export const exactlyOne =
       context.addIssue({ code: 'custom', params: { code: 'invalid_value', rule } })
   }
 
-/** Undefined: there is nothing more to say than the code does. */
+/** Undefined: the code says all there is to say. */
 export function ruleOf(found: z.core.$ZodIssue): string | undefined {
   switch (found.code) {
     case 'invalid_type':
@@ -107,7 +107,7 @@ function schemaRule(raw: z.core.$ZodRawIssue): string | undefined {
   return raw.code === 'invalid_union' ? unionRule(schema) : undefined
 }
 
-/** Made once for each union that was ever missed: the schemas of a service are few and live as long as it does. */
+/** Made once for each union that a value ever missed: the schemas of a service are few and live as long as it does. */
 const unionRules = new WeakMap<z.core.$ZodType, string>()
 
 function unionRule(schema: z.core.$ZodType): string {

@@ -27,7 +27,9 @@ export type JsonSchema = {
   default?: unknown
 }
 
-/** The shapes that a union accepts, as text. One that holds itself is `…` there: zod's name of it means nothing. */
+/**
+ * The shapes that a union accepts, as text. A recursive shape appears as `…`, because zod's name of it means nothing.
+ */
 export function unionText(schema: z.core.$ZodType): string {
   const made = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema
   const spelled = (one: JsonSchema): JsonSchema => made.$defs?.[nameOf(one.$ref ?? '')] ?? one

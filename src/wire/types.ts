@@ -35,7 +35,7 @@ export const Text = (max: number) =>
       if (payload.value.length > max) payload.issues.push(tooBig(max, payload.value))
     })
 
-/** Spelled out: the pattern is in the documents, and the regular expressions of Python know no `\P{Cc}`. */
+/** Spelled out: the pattern is in the documents, and regular expressions of Python have no `\P{Cc}`. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it refuses.
 export const noControls = worded(/^[^\x00-\x1f\x7f-\x9f]*$/, 'Text without control characters is required.')
 
@@ -67,7 +67,7 @@ export const tooBig = (maximum: number, input: string, unit?: 'bytes'): z.core.$
   ...(unit && { unit }),
 })
 
-/** An input that may be left out. Null is the same, also to an idempotency key, which is of the parsed input. */
+/** An optional input. Null means the same as absent, also for an idempotency key, which belongs to the parsed input. */
 export const OrNull = <T extends z.ZodType>(type: T) =>
   type.nullish().transform((value) => value ?? undefined)
 

@@ -37,6 +37,6 @@ export async function auditRows(
     select ${sql.join(Object.values(all), ', ')} from generate_series(1, ${count}::int) i`)
 }
 
-/** Deletes all rows, those that wait for their number too. */
+/** Deletes all rows, including those that wait for their number. */
 export const clearAudit = ({ service }: Pick<TestService, 'service'>): Promise<number> =>
   service.app.db.run(sql`with waiting as (delete from audit_inbox) delete from audit_log`)

@@ -105,7 +105,7 @@ type Traits = {
   /** False: the counter stays 0, as with synced keys. */
   counts: boolean
 }
-/** What an attacker, or a broken device, puts in place of what belongs there. */
+/** What an attacker, or a broken device, sends instead of the right value. */
 export type Forged = Partial<Traits> & {
   id?: string
   type?: string

@@ -16,7 +16,7 @@ export const linesOfBackup = async (file: string): Promise<string[]> =>
 export const writeLines = (file: string, lines: readonly string[]): Promise<void> =>
   writeFile(file, gzipSync(lines.map((line) => `${line}\n`).join('')))
 
-/** The counts and checksums put right, as somebody would who hides what was changed. */
+/** Corrects the counts and checksums, as somebody would who hides a change. */
 export function resealed(lines: readonly string[]): string[] {
   const made: string[] = []
   let from = 1
@@ -42,7 +42,7 @@ export const inFormat1 = (lines: readonly string[]): string[] =>
     .map((line) => line.replace('"cellkeep_backup":2', '"cellkeep_backup":1'))
     .map((line) => line.replace(/("migrations":\[[^\]]*\]),.*/, '$1}').replace(/,"sha256":"[^"]*"/, ''))
 
-/** A change of the first row of a table. */
+/** Changes the first row of a table. */
 export const rowOf =
   (table: string, change: (row: Record<string, unknown>) => unknown) =>
   (lines: string[]): string[] => {

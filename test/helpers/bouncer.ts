@@ -11,7 +11,7 @@ import { freePort } from './free-port.ts'
 type Behind = { host: string; port: number; user: string; database: string }
 export type Bouncer = Awaited<ReturnType<typeof startBouncer>>
 
-/** What can be installed where it is false: `apt-get install pgbouncer`. */
+/** If it is false: `apt-get install pgbouncer`. */
 export const hasBouncer = (() => {
   try {
     return execFileSync('pgbouncer', ['--version'], { encoding: 'utf8' }).startsWith('PgBouncer')

@@ -20,7 +20,7 @@ import {
 
 const full = { scope: { kind: 'full' }, lifetime: { kind: 'eternal' } }
 
-/** Each call would end one of the two admins that there are, so exactly one succeeds. */
+/** Each call would end one of the only two admins, so exactly one succeeds. */
 const twoAdmins =
   (
     refusals: readonly string[],

@@ -149,7 +149,7 @@ export const factorRaces: Record<string, FactorRace> = {
     const [proven = '', changed = ''] = outcomes
     only([proven, changed], ['ok', 'invalid_credentials', 'authentication_required'])
     const { sessions } = await credentials(near, ada)
-    // The change was made with the session that the other call replaces, so one of them has its way.
+    // The change was made with the session that the other call replaces, so at least one of them succeeds.
     assert.ok(outcomes.includes('ok'))
     assert.equal(sessions, changed === 'ok' ? 0 : 1)
     return outcomes.join(' / ')

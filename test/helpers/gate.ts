@@ -7,7 +7,7 @@ import { join } from 'node:path'
 export type Gate = {
   /** Resolves when a mutation has reached its hook and waits there. */
   entered: Promise<void>
-  /** Lets it continue, and those that come later. */
+  /** Lets this mutation and all later ones continue. */
   open(): void
   close(): void
 }

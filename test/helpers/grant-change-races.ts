@@ -25,7 +25,7 @@ const changed = (came: Came[]) => came.map(({ answer }) => answer.changed)
 
 type Admin = Awaited<ReturnType<typeof admin>>
 
-/** Each call would end one of the two admins that there are, so exactly one succeeds. */
+/** Each call would end one of the only two admins, so exactly one succeeds. */
 const twoAdmins =
   (contend: (world: TestService, ada: Admin, bob: Admin) => Contender[]): GrantRace =>
   async (world) => ({

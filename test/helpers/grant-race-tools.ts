@@ -90,7 +90,7 @@ export async function runGrantRace(world: TestService, race: GrantRace): Promise
   }
 }
 
-/** Milliseconds over which they start: at once, or so spread that each of them is sometimes first. */
+/** Milliseconds over which the starts are spread: none, or enough for each contender to be first sometimes. */
 const spreads = [0, 5, 30]
 
 async function contend(contenders: readonly Contender[]): Promise<Came[]> {

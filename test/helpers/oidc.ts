@@ -42,7 +42,7 @@ export type TestProvider = {
 export const clientSecret = 'client-secret-of-the-test'
 const client_id = 'cellkeep-test'
 
-/** For services whose providers nobody asks. */
+/** For services whose providers are never asked. */
 export const providerIsDown = {
   oidc: [{ id: 'corp', issuer: 'http://127.0.0.1:9', client_id }],
 }
@@ -183,7 +183,7 @@ export const finish = (
     ...options,
   })
 
-/** The whole way through, as a person at a browser that has this session. */
+/** The whole sign-in, as a person at a browser that has this session. */
 export async function signIn(
   test: Pick<TestService, 'url'>,
   provider: TestProvider,

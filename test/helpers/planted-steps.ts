@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { migrationsDirectory } from '../../src/db/migration/migrate.ts'
 
-/** A copy of the package's migrations with more of them; a text without a declaration is of the kind `expand`. */
+/** A copy of the package's migrations with additional steps; a text without a declaration is of the kind `expand`. */
 export function withSteps(steps: Record<string, string>): string {
   const directory = mkdtempSync(join(tmpdir(), 'ck-migrations-'))
   onTestFinished(() => rmSync(directory, { recursive: true }))

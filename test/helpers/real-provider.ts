@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 
-/** A provider that others have written and certified, as a process of its own, for this redirect URI. */
+/** An independent, certified provider, as a process of its own, for this redirect URI. */
 export async function realProvider(redirect: string) {
   const child: ChildProcess = spawn(process.execPath, ['test/helpers/oidc-provider.mjs', redirect], {
     stdio: ['ignore', 'pipe', 'inherit'],

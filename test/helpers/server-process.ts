@@ -22,7 +22,7 @@ const running = new Map<ChildProcess, string>()
  */
 export async function workspace(within = inMemory() ?? tmpdir()): Promise<{
   make(name: string): Promise<string>
-  /** Makes one with a database that has not been used. */
+  /** Makes a working directory with an unused database. */
   furnished(name: string): Promise<string>
   remove(): Promise<void>
 }> {
@@ -54,7 +54,7 @@ export async function workspace(within = inMemory() ?? tmpdir()): Promise<{
   }
 }
 
-/** Gives the working directory a database that has not been used. */
+/** Gives the working directory an unused database. */
 export async function furnishPlace(cwd: string): Promise<void> {
   // The processes run the bundled PostgreSQL, whichever the tests run on.
   if (!process.env.CELLKEEP_POSTGRES_BIN) await furnish(join(cwd, '.cellkeep'))

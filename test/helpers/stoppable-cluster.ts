@@ -40,14 +40,16 @@ export async function stoppableCluster(
       }
       await disconnect(await startPostgres(server))
     },
-    /** It starts as a standby next time, until somebody promotes it. Needs `wal_level` `replica` from the beginning. */
+    /**
+     * Makes it a standby from the next start on, until it is promoted. Needs `wal_level` `replica` from the beginning.
+     */
     demote: () => writeFile(join(db, 'standby.signal'), ''),
-    /** Its directory takes the place of this one's: what is here is lost. Both have to be stopped. */
+    /** Replaces its directory by that of the other: what is here is lost. Both must be stopped. */
     replaceBy: async ({ db: other }: { db: string }) => {
       await rm(db, { recursive: true })
       await copyDirectory(other, db)
     },
-    /** It follows the primary as its standby of this name from the next start on. */
+    /** From the next start on it follows the primary as its standby of this name. */
     follow: async ({ dir: primary }: { dir: string }, name = 'standby') => {
       await writeFile(join(db, 'standby.signal'), '')
       await appendFile(

@@ -23,7 +23,7 @@ export function wrongCode(secret: string): string {
 
 export type Guarded = TestAccount & { secret: string; recovery_codes: string[] }
 
-/** An account with TOTP. It was confirmed with the code of the previous step, so that the present one still works. */
+/** An account with TOTP. It was confirmed with the code of the previous step, so that the current one still works. */
 export async function guarded(
   test: TestService,
   input: Parameters<TestService['account']>[0] = {},

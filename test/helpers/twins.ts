@@ -26,7 +26,7 @@ export async function rebuild(from: Cluster, to: Cluster): Promise<void> {
   await to.demote()
 }
 
-/** Runs statements on a server, whatever the service thinks of it. */
+/** Runs statements on a server directly, whatever the service thinks of it. */
 export async function on(url: string, ...texts: string[]): Promise<pg.QueryResult['rows']> {
   const client = new pg.Client(url)
   client.on('error', () => {})

@@ -13,7 +13,7 @@ import { type AdminAccount, adminAccountColumns } from '../accounts.ts'
 import { type AccountFilter, type Found, foundAccounts, placeOf } from './search.ts'
 import { AccountEntry, accountColumns } from './view.ts'
 
-/** The beginning of a username or an e-mail. */
+/** A prefix of a username or an e-mail. */
 const Query = Trimmed(254)
 
 export const admin_account_list = query({

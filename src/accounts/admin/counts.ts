@@ -9,7 +9,7 @@ export const AccountCounts = z.object({
   sessions: z.int(),
   tokens: z.int(),
   role_grants: z.int(),
-  /** Pending ones to the account. */
+  /** Pending offers to the account. */
   offers: z.int(),
   /** Live cells that its actors own. */
   cells: z.int(),
@@ -26,7 +26,7 @@ export function accountCounts(account_id: Sql): Sql {
         select from role_grant g where g.actor_id = actor.id and ${activeGrant}
       ) g where actor.account_id = ${account_id}`,
     offers: sql`select from role_grant_offer o where to_account_id = ${account_id} and ${pending}`,
-    // The order keeps the planner on the index of owners, however many cells of the table are theirs.
+    // The order makes the planner use the index of owners, even if most cells of the table are theirs.
     cells: sql`
       select from actor cross join unnest(array['private', 'public']) as of (visibility) cross join lateral (
         select from cell c

@@ -24,11 +24,11 @@ export type AccountFilter = {
 /** `key` is the row's place in the order. A row that does not match only marks its place. */
 export type Found = { key: CursorKey; is_match: boolean; is_end: boolean }
 
-/** Names of 254 bytes fit into a cursor like this, and might not with the escapes of JSON. */
+/** Base64url, because a name of 254 bytes might not fit into a cursor with the escapes of JSON. */
 export const placeOf = ({ query }: AccountFilter, { key }: Found): CursorKey =>
   query === undefined ? key : [Buffer.from(key[0] as string).toString('base64url')]
 
-/** An actor of `account` that admins see with it: a live one, or one that was deleted together with it. */
+/** An actor that admins see with its account: a live one, or one that was deleted together with the account. */
 export const isShown = sql`(actor.deleted_at is null or (account.deleted_at is not null and actor.deleted_with_account))`
 
 /**
@@ -58,7 +58,7 @@ export function foundAccounts(
 /** Entries of an index, numbered in its order as `nth`; `matches` judges the account of `entry`. */
 type Walk = { entries: Sql; matches: Sql; key: Sql; inOrder: Sql }
 
-/** An account with several such grants is found by the first. */
+/** An account with several such grants is found by its first one. */
 function holders(role: string, after: CursorKey | null): Walk {
   return {
     entries: sql`

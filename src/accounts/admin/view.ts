@@ -12,7 +12,7 @@ export const AccountEntry = z.object({
   actor: z.object({ id: Uuid, name: z.string() }).nullable(),
   role_grants: z.array(RoleGrantSummary),
   pending_offers: z.array(PendingOffer),
-  /** What it can sign in with; `links` names providers. */
+  /** The ways to sign in to it; `links` names providers. */
   sign_in: z.object({
     password: z.boolean(),
     second_factor: z.boolean(),

@@ -33,7 +33,8 @@ export const backup = command({
     const file = isStream ? name : resolve(io.cwd, name)
     const interrupt = new AbortController()
     const work = async ({ config, connection }: Opened): Promise<void> => {
-      // Not before: a database that was started for it stays, if a server begins to use it.
+      // Only now: a database that was started for the backup may go on serving others, and must not inherit the low
+      // priority.
       io.yield?.()
       const { connections: standbys } = replicasOf(config, connection)
       if (options['from-replica'] && standbys.length === 0)
@@ -50,12 +51,12 @@ export const backup = command({
         })
       const told = out.json ? { everySeconds: 1, fields: { file } } : {}
       const done = await withProgress(io, 'rows', write, told)
-      // With a database of one's own no file is read, and the environment of the servers may be another.
+      // With a database of the operator's own no key file is read, and the servers may have another environment.
       const place = (key: 'cookie_keys' | 'secret_keys'): string =>
         config[key] || config.database_url !== null
           ? `the value of ${envName(key)}${config[key] ? '' : ', if the server has one,'}`
           : join(config.data_dir, key)
-      // Standard output is the backup itself then.
+      // Standard output is then the backup itself.
       const said = isStream ? createOutput({ stdout: io.stderr }, out.json) : out
       said.result(
         { file, ...done },
@@ -81,7 +82,7 @@ export const restore = command({
     const flaw = into !== undefined && parseDatabaseUrl(into)
     if (typeof flaw === 'string') throw new WrongUsage(`--into ${flaw}.`)
     const file = resolve(io.cwd, name)
-    // Before a database is made for it.
+    // Checked before a database is made for it.
     await access(file, constants.R_OK).catch(({ code, message }) => {
       const why =
         code === 'ENOENT' ? 'does not exist: name the file of a backup' : `cannot be read: ${message}`
@@ -91,7 +92,7 @@ export const restore = command({
   },
 })
 
-/** Bytes a second. */
+/** Bytes per second. */
 function megabytes(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const number = Number(text)

@@ -29,7 +29,7 @@ export async function auditFindings(db: Database): Promise<Finding[]> {
 
 type Division = { partitions: number; next: number; is_held: boolean; is_divided: boolean }
 
-/** More than these slow every list down. */
+/** More partitions than this slow every list down. */
 const partitionsMax = 200
 
 async function partitionFindings(db: Database): Promise<Finding[]> {
@@ -38,7 +38,7 @@ async function partitionFindings(db: Database): Promise<Finding[]> {
       coalesce(bool_or(seq + 1 between lower and upper - 1), false) as is_held,
       exists (select from pg_partitioned_table where partrelid = 'audit_log'::regclass) as is_divided
     from audit_position left join audit_partitions() on true group by seq`)
-  // A step in the background divides the log of an earlier version.
+  // A background step divides the log of an earlier version.
   if (!is_divided) return []
   const findings: Finding[] = []
   if (!is_held)

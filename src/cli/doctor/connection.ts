@@ -47,7 +47,7 @@ export async function featureFindings(opened: Opened): Promise<Finding[]> {
   return findings
 }
 
-/** What was tried wrote. The disk of an embedded database is a finding about the data dir already. */
+/** The check writes, so it finds a full disk. For an embedded database that is already a finding about the data dir. */
 const fullDisk = ({ config }: Opened): Finding[] =>
   config.database_url === null && config.disk_reserve !== null
     ? []

@@ -20,7 +20,9 @@ import { orphanedPasskeys } from './passkeys.ts'
 import { replicaFindings } from './replicas.ts'
 import { serverFindings } from './server.ts'
 
-/** Findings about the schema; if it is sound, about roles, the audit log and e-mails, and with `sample` about rows. */
+/**
+ * Findings about the schema; if it is sound, also about roles, the audit log and e-mails, and with `sample` about rows.
+ */
 export async function databaseFindings(
   opened: Opened,
   deep: { sample: number | null; onRows: (rows: number) => void },

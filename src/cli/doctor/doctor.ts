@@ -68,7 +68,7 @@ export const doctor = command({
   },
 })
 
-/** What a server lacks does not keep the doctor from looking at the rest; what is broken does. */
+/** Missing settings of a server do not keep the doctor from checking the rest; broken settings do. */
 async function configOf({ env, cwd }: CommandIo): Promise<{ loaded: ParsedConfig; problems: Finding[] }> {
   try {
     return { loaded: await loadConfig({ env, cwd, mode: 'server' }), problems: [] }

@@ -84,7 +84,7 @@ async function openToOthers(dataDir: string): Promise<Finding[]> {
         remedy: foreign.remedy,
       })
     const open = found.mode & 0o077
-    // As root, the directory lets the database's own user pass through, and nothing more.
+    // For root, the directory may let the database's own user pass through, and nothing more.
     if (open === 0 || (mayPass && found.uid === 0 && (open & 0o066) === 0)) return
     const right = mayPass && found.uid === 0 ? '711' : found.isDirectory() ? '700' : '600'
     findings.push({

@@ -1,4 +1,4 @@
-/** An error needs somebody now and decides the exit code; a warning may be meant, or can wait. */
+/** An error needs attention now and decides the exit code; a warning may be intended, or can wait. */
 export type Level = 'error' | 'warning'
 
 const warnings = new Set([

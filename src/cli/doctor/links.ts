@@ -2,7 +2,7 @@ import { type Database, sql } from '../../db/db.ts'
 import type { Opened } from '../with-service.ts'
 import type { Finding } from './files.ts'
 
-/** Links to providers that are no longer configured let nobody in. */
+/** Links to providers that are no longer configured admit nobody. */
 export async function linkFindings(db: Database, { parsed }: Opened): Promise<Finding[]> {
   const issuers = (parsed.declarations.oidc ?? []).map(({ issuer }) => issuer)
   const { links, providers } = await db.one<{ links: number; providers: string[] }>(sql`

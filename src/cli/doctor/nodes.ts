@@ -3,9 +3,9 @@ import { type NodeView, readNodes } from '../../nodes/nodes.ts'
 import { skewMaxMs } from '../../nodes/presence.ts'
 import type { Finding } from './files.ts'
 
-/** How many connections must be left for commands and for people. */
+/** Connections that must be left for commands and for people. */
 const spare = 5
-/** Of each node, besides its pool: the signals, and the short reads. */
+/** Connections of each node besides its pool: for signals, and for short reads. */
 const perNode = 2
 
 /** Findings about the nodes that serve now: what they must have in common, and room for all of them. */

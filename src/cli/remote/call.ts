@@ -24,14 +24,14 @@ export const call: Command = command({
       (input: unknown) => Promise<unknown>
     >
     const run = client[method]
-    // `try`, `account` and `then` are the client's own.
+    // `try`, `account` and `then` belong to the client itself.
     if (typeof run !== 'function') throw unknownMethod(method)
     const result = await asked(url, () => run(input), method)
     out.result(result as Record<string, unknown>, JSON.stringify(result, null, 2))
   },
 })
 
-/** The largest body that a server can be set to take, in bytes. */
+/** The largest body that a server can be set to accept, in bytes. */
 const inputMax = 16_777_216
 
 async function inputOf(words: readonly string[], io: CommandIo): Promise<Record<string, unknown>> {

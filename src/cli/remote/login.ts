@@ -58,7 +58,7 @@ export const login: Command = command({
   },
 })
 
-/** Asks for the code of a second factor where there is one; it can only be typed at a terminal. */
+/** Asks for the code of a second factor if there is one; it can only be typed at a terminal. */
 async function signIn(
   client: Client,
   io: CommandIo,
@@ -97,7 +97,7 @@ export const logout: Command = command({
   },
 })
 
-/** Ends the token if the password is typed. A refusal is told, and keeps nobody from forgetting the token. */
+/** Ends the token if the password is typed. A refusal is reported, and does not prevent forgetting the token. */
 async function end({ username, token_id }: Kept, url: string, io: CommandIo): Promise<{ revoked: boolean }> {
   const isAsked = io.stdin.isTTY === true
   const password = isAsked ? await readPassword(io, `Password of ${username}, or nothing: `) : ''

@@ -9,7 +9,7 @@ import type { Reason } from '../../reasons.ts'
 import { meant } from '../../wire/closest.ts'
 import type { CommandIo } from '../shell/output.ts'
 
-/** Passwords stay out of messages. */
+/** Keeps user and password out of messages. */
 const withoutUser = (url: string): string => {
   const end = url.lastIndexOf('@')
   return end < 0 ? url : `${/^https?:\/\//i.exec(url)?.[0] ?? ''}…${url.slice(end)}`
@@ -37,8 +37,8 @@ export async function serverUrl(io: CommandIo, option: string | undefined): Prom
 }
 
 /**
- * CELLKEEP_TOKEN, else what `cellkeep login` keeps for this server. Rejects if the server does not know it, as a call with it
- * would be an anonymous one.
+ * CELLKEEP_TOKEN, else what `cellkeep login` keeps for this server. Rejects if the server does not know it, because a
+ * call with it would be anonymous.
  */
 export async function tokenFor(io: CommandIo, url: string): Promise<string | undefined> {
   const given = io.env.CELLKEEP_TOKEN || undefined
@@ -88,7 +88,7 @@ export async function writeKept(io: CommandIo, kept: Record<string, Kept>): Prom
   return path
 }
 
-/** Runs calls to a server; refusals and a server that does not answer become what the command line prints. */
+/** Runs calls to a server; turns refusals, and a server that does not answer, into errors of the command line. */
 export async function asked<T>(url: string, calls: () => Promise<T>, method = ''): Promise<T> {
   try {
     return await calls()
@@ -101,7 +101,7 @@ export async function asked<T>(url: string, calls: () => Promise<T>, method = ''
   }
 }
 
-/** The methods of a server, its own included; the built-in ones if it does not tell. */
+/** The methods of a server, those of its consumer included; the built-in ones if it does not list them. */
 async function methodsOf(url: string): Promise<string[]> {
   const described = await createClient({ url }).try['rpc.discover']()
   return described.ok ? described.result.methods.map(({ name }) => name) : Object.keys(actions)

@@ -27,12 +27,12 @@ export const tail: Command = command({
     if (near) io.stderr.write(`${type} is no event of Cellkeep itself; did you mean ${near}?\n`)
     const url = await serverUrl(io, options.url)
     const token = await tokenFor(io, url)
-    // The stream waits for a server that is away; a wrong address is told at once.
+    // The stream waits for a server that is away; this call reports a wrong address at once.
     await asked(url, () => createClient({ url, token }).account.status())
     const end = new AbortController()
     const stop = (): void => end.abort()
     process.once('SIGINT', stop)
-    // Its reader has gone, as `head` does.
+    // The reader of standard output is gone, as with `head`.
     process.stdout.once('error', stop)
     try {
       const rows = auditStream({ url, token, after, signal: end.signal })

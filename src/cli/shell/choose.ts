@@ -47,7 +47,7 @@ async function accountOf(app: App, said: Choice): Promise<AccountEntry> {
   return entry
 }
 
-/** The actor with the given id, otherwise the only one. For a deleted account: of those deleted with it. */
+/** The named actor, otherwise the only one. For a deleted account: among those deleted with it. */
 function actorOf({ actors }: AccountEntry, { words }: Choice): string {
   const named = words['--actor']
   if (named === undefined && actors.length > 1)

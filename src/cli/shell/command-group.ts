@@ -1,15 +1,15 @@
 import { type Command, perhaps, withUsage, wrongUsage } from './command.ts'
 
 /**
- * A group: the first argument selects the command, without one that of the group's own name; flags tell commands with
- * the same word apart.
+ * A group: the first argument selects the command; without one, the command with the name of the group is used. Flags
+ * distinguish commands with the same word.
  */
 export function group(spec: {
   name: string
   summary: string
   details?: string
   commands: readonly Command[]
-  /** The word that may be left out. */
+  /** The word that may be omitted. */
   usual?: string
 }): Command {
   const { name, commands, usual = name } = spec

@@ -10,7 +10,7 @@ export type Command = {
   usage: string
   /** One line of help. */
   summary: string
-  /** More help: what to know, and examples. */
+  /** More help: background and examples. */
   details?: string
   /** The commands of a group. */
   commands?: readonly Command[]
@@ -38,7 +38,7 @@ type Declaration<O extends Options> = {
   summary: string
   details?: string
   options?: O
-  /** The number of arguments besides options, by default none. Infinity: `run` counts them. */
+  /** The number of arguments besides options; default: none. Infinity: `run` counts them. */
   args?: number
   /** Resolves to the exit code, or to anything else for 0. Throws `WrongUsage` for contradictory arguments. */
   run(call: Call<O>): Promise<unknown>
@@ -76,7 +76,7 @@ export function subcommand<const O extends Options = Record<never, never>>(
 function parsed<O extends Options>(args: readonly string[], options: O) {
   try {
     const read = parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
-    // An unset variable of a script must not widen what it asks for.
+    // An unset variable of a script must not widen the request.
     for (const [name, value] of Object.entries(read.values))
       if (value === '' && !options[name]?.mayBeEmpty)
         throw new WrongUsage(`--${name} is empty: give it a value, or leave it out.`)

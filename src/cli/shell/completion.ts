@@ -23,7 +23,7 @@ compdef _cellkeep cellkeep
 `,
 }
 
-/** `commands` is called late: the table of commands holds this one. */
+/** `commands` is a function, because the table of commands contains this one. */
 export const completion = (commands: () => readonly Command[]): Command =>
   command({
     name: 'completion',

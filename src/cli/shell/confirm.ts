@@ -15,7 +15,7 @@ export async function agreed({ stdin, stderr }: CommandIo, question: string): Pr
   return /^y(es)?$/i.test((await lineFrom(stdin))?.trim() ?? '')
 }
 
-/** What is typed up to the end of a line; undefined if the input ends before. */
+/** The input up to the end of a line; undefined if the input ends before. */
 export async function lineFrom(input: CommandIo['stdin']): Promise<string | undefined> {
   const lines = createInterface({ input })
   const line = await new Promise<string | undefined>((resolve) => {

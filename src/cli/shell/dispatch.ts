@@ -7,7 +7,7 @@ import { help } from './help.ts'
 import type { CommandIo } from './output.ts'
 import { refusalText } from './refusal.ts'
 
-/** Finds the command and runs it; resolves to the exit code, whatever it rejects with. */
+/** Finds the command and runs it; resolves to the exit code even if the command rejects. */
 export async function dispatch([name = 'help', ...args]: readonly string[], io: CommandIo): Promise<number> {
   if (['help', '--help', '-h'].includes(name)) return help(args, io)
   const command = commands.find((one) => one.name === name)
@@ -41,7 +41,7 @@ export async function dispatch([name = 'help', ...args]: readonly string[], io: 
   }
 }
 
-/** What the operator has to mend in the database is no bug. */
+/** A problem of the database that the operator must fix is no bug. */
 function explained(error: unknown): unknown {
   if (isDiskFull(error)) return databaseRefusal(error)
   if (!(error instanceof pg.DatabaseError)) return error

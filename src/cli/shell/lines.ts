@@ -7,9 +7,9 @@ import type { CommandIo } from './output.ts'
 import { withProgress } from './progress.ts'
 
 /**
- * Writes rows as JSON lines to standard output or a new file, and then a summary to standard error. No part of a file is
- * left if that fails, or `interrupt` aborts. Where standard output takes no more there is no summary: nobody knows which
- * row was the last to arrive, and a later export must not go on behind it.
+ * Writes rows as JSON lines to standard output or a new file, and then a summary to standard error. No part of a file
+ * is left if that fails, or if `interrupt` aborts. If standard output stops taking lines there is no summary: it is
+ * unknown which row arrived last, and a later export must not continue after it.
  */
 export async function writeLines(
   rows: AsyncIterable<unknown>,
@@ -54,7 +54,7 @@ type Target = {
 const toStdout = ({ stdout, cut }: CommandIo): Target => ({
   cut,
   write: (line) => stdout.write(line),
-  // A failed write is told only after the turn that made it.
+  // A failed write is reported only after the turn that made it.
   end: () => nextTurn(),
   discard: () => undefined,
 })
@@ -65,7 +65,7 @@ export async function newFile(path: string): Promise<Target> {
   const file = await open(path, 'wx', 0o600).catch(failed)
   const stream = file.createWriteStream()
   const ended = finished(stream).catch(failed)
-  // An error between two writes is told by the next one.
+  // The next write reports an error that occurs between two writes.
   ended.catch(() => {})
   return {
     write: async (line) => {

@@ -59,7 +59,7 @@ async function run(operation: Run & Operation, given: readonly Argument[], call:
       throw call.out.json ? error : inWords(error, given, input)
     }
   }
-  // All others have nothing to take away, and end at once.
+  // Other commands have nothing to remove, and end at once.
   if (call.options.out === undefined) return await withService(call.io, work)
   return await endedBy(interrupt, 'no file was made', withService(call.io, work, { interrupt }))
 }
@@ -128,7 +128,7 @@ function inWords(error: unknown, given: readonly Argument[], input: Input): unkn
     const argument = given.find((one) => one.key === key)
     const name = argument?.parts[0]?.name ?? key
     if (typeof argument?.source === 'object' && 'parse' in argument.source) {
-      // The shape of the input is made from the argument: what is wrong is shown, not where it stands.
+      // The shape of the input is made from the argument, so the wrong value is shown, not its path.
       const value = issue.path.reduce<unknown>((part, step) => (part as Input | undefined)?.[step], input)
       return { ...issue, path: [typeof value === 'object' ? name : `${name} ${value}`] }
     }

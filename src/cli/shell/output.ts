@@ -10,9 +10,9 @@ export type CommandIo = {
   stderr: { write(text: string): unknown; isTTY?: boolean }
   env: Environment
   cwd: string
-  /** Aborted once standard output takes no more: its reader stopped, or its disk is full. */
+  /** Aborted when standard output takes no more: its reader stopped, or its disk is full. */
   cut?: AbortSignal
-  /** Lets all other processes go first. */
+  /** Gives this process a lower priority than all others. */
   yield?(): void
 }
 

@@ -1,17 +1,17 @@
 import type { CommandIo } from './output.ts'
 
-/** `done` of about `of`, in the same unit; without `of` only counted. `table`: the one that is worked on. */
+/** `done` of about `of`, in the same unit; without `of`, only a count. `table`: the current one. */
 export type Progress = (done: number, of?: number, table?: string) => void
 
 const barLength = 30
 /** Rewriting the line more often would only cost time. */
 const everyMs = 100
-/** A rate measured earlier means nothing. */
+/** A rate measured earlier would mean nothing. */
 const rateAfterMs = 1000
 
 /**
- * Runs long work and shows how far it is on one line of the terminal, which goes away at the end. Where standard
- * error is no terminal, a line is written every so many seconds, by default none: with `fields` one of JSON.
+ * Runs long work and shows its progress on one line of the terminal, which is removed at the end. If standard error is
+ * no terminal, a line is written every so many seconds, by default never; with `fields` as JSON.
  */
 export async function withProgress<T>(
   { stderr }: Pick<CommandIo, 'stderr'>,

@@ -46,7 +46,10 @@ export function usageOf(given: readonly Argument[]): string {
   return [...texts.filter((text) => !isOption(text)), ...texts.filter(isOption)].join(' ')
 }
 
-/** A required value may be an empty text where the input takes one, such as a name; an optional one is left out instead. */
+/**
+ * A required value may be empty where the input takes an empty text, such as a name; an optional one is left out
+ * instead.
+ */
 export const optionsOf = (given: readonly Argument[]) =>
   Object.fromEntries(
     given.flatMap(({ parts, isRequired, schema }) =>
