@@ -1,5 +1,7 @@
 import type pg from 'pg'
+import { isOutdated } from './servers/failure.ts'
 import { Statement } from './statement.ts'
+import { wearOut } from './statement-names.ts'
 
 export type Answered = Pick<pg.QueryResult, 'rows' | 'rowCount'>
 
@@ -20,6 +22,7 @@ export const answered = (
     }
     client.query(new Statement(text, values, name, callback))
   }).catch((error) => {
+    if (isOutdated(error)) wearOut(client)
     // As the driver does, so that the stack leads to the caller and not to its socket.
     Error.captureStackTrace(error)
     throw error

@@ -85,6 +85,10 @@ test('tables of another program in the chosen schema stop the start before its f
     planned(client, readSteps()),
   )
   await expect(plan).rejects.toMatchObject({ reason: 'foreign_tables' })
+  await (await database.open()).query('create schema cellkeep create table account (id int)')
+  await expect(serviceOn(database)).rejects.toMatchObject({
+    message: expect.stringMatching(/cellkeep holds account,.* such as cellkeep_own\.$/),
+  })
 })
 
 test('a user who may not make the schema is told who can', async () => {

@@ -48,3 +48,6 @@ export const noteOpened = (client: object): void => void openedAt.set(client, gi
  * statements. The unused ones would take memory of the database for as long as the connection lives.
  */
 export const isWornOut = (client: object): boolean => given - (openedAt.get(client) ?? given) > namesMax
+
+/** The connection refuses one of its statements from now on. */
+export const wearOut = (client: object): void => void openedAt.set(client, Number.NEGATIVE_INFINITY)

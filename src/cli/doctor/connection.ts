@@ -15,7 +15,7 @@ export async function connectionFindings(opened: Opened): Promise<Finding[]> {
     return []
   } catch (error) {
     if (isDiskFull(error)) return fullDisk(opened)
-    if (!(error instanceof StartError)) throw error
+    if (!(error instanceof StartError) || error.reason === 'db_unreachable') throw error
     return [{ finding: error.reason, what: error.message, remedy: 'No node starts until this is resolved.' }]
   }
 }

@@ -5,8 +5,8 @@ import { version as ownVersion } from '../../wire/version.ts'
 import { takesWrites } from '../servers/admission.ts'
 import { type Connection, clientConfig, directOf } from '../servers/connection.ts'
 import { dial } from '../servers/dial.ts'
-import { codeOf, databaseRefusal, takesNoWrites } from '../servers/failure.ts'
-import { Unfit } from '../servers/unfit.ts'
+import { databaseRefusal, takesNoWrites } from '../servers/failure.ts'
+import { textOf, unreachable } from '../servers/unreachable.ts'
 import { longLock, runnerLock, underLock } from './lock.ts'
 import { usualPatience } from './patience.ts'
 import { type Comparison, compare, readRecords } from './records.ts'
@@ -189,17 +189,7 @@ export async function connect(
     await client.query('set client_connection_check_interval = 1000').catch(() => undefined)
     return client
   } catch (error) {
-    if (error instanceof Unfit)
-      throw refuse(
-        'db_read_only',
-        `The database cannot be written: ${error.message}. Lead the URL to the primary, or list all servers in it.`,
-        error,
-      )
-    throw refuse(
-      'db_unreachable',
-      `The database cannot be reached: ${textOf(error)}. ${remedyOf(error)}`,
-      error,
-    )
+    throw unreachable(error)
   }
 }
 
@@ -221,26 +211,6 @@ async function requireSuitable(client: pg.Client): Promise<void> {
     throw refuse('db_unsuitable', `PostgreSQL ${server?.name} is too old; use version 15 to 18.`)
   if (server.encoding !== 'UTF8')
     throw refuse('db_unsuitable', `The database is encoded in ${server.encoding}; create one with UTF8.`)
-}
-
-const textOf = (error: unknown): string => {
-  const { message, code } = error as { message?: string; code?: string }
-  // A refused connection to several addresses is an AggregateError without a message.
-  return message || code || String(error)
-}
-
-/** What the operator should check, by the kind of failure. */
-function remedyOf(error: unknown): string {
-  const code = codeOf(error)
-  const text = textOf(error)
-  if (code.startsWith('28') || text.startsWith('SASL'))
-    return 'Check the user and the password in the URL, and pg_hba.conf of the server.'
-  if (code === '3D000') return 'Create it, or mend its name in the URL.'
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'Check the host in the URL.'
-  if (code === '53300') return 'Give the server and the user more connections, or each node fewer.'
-  if (/certificate|SSL|, open '/.test(text))
-    return 'Check sslmode and sslrootcert in the URL; docs/operations.md has them under TLS.'
-  return 'Check that it runs.'
 }
 
 export { migrationNames, migrationsDirectory } from './steps.ts'

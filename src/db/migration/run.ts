@@ -110,6 +110,6 @@ export async function requireRoom(client: pg.Client, steps: readonly Step[]): Pr
     throw refuse(
       'foreign_tables',
       `The schema ${found.schema} holds ${found.tables}, which another program made. Nothing was changed: set ` +
-        'CELLKEEP_DATABASE_SCHEMA (`database_schema`) to a schema without them, such as cellkeep.',
+        `CELLKEEP_DATABASE_SCHEMA (\`database_schema\`) to a schema without them, such as ${found.schema === 'cellkeep' ? 'cellkeep_own' : 'cellkeep'}.`,
     )
 }

@@ -117,10 +117,17 @@ export function repeatCause(error: unknown): RepeatCause | undefined {
   if (known && (error.outcome || error.data.reason !== 'service_unavailable')) return undefined
   const raw = known ? error.cause : error
   if (takesNoWrites(raw)) return 'read_only'
-  if (nameIsLost(raw)) return 'statement_name'
+  if (nameIsLost(raw) || isOutdated(raw)) return 'statement_name'
   if (raw instanceof Error && /read timeout/i.test(raw.message)) return undefined
   return databaseRefusal(raw)?.data.reason === 'service_unavailable' ? 'lost' : undefined
 }
 
 /** A prepared statement does not exist, or exists already: a pooler has given us another session. */
 export const nameIsLost = (error: unknown): boolean => ['26000', '42P05'].includes(codeOf(error))
+
+/**
+ * A prepared statement has other columns now, as after a change of a table. The connection refuses it from then on, so
+ * another one takes its place.
+ */
+export const isOutdated = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.code === '0A000' && error.routine === 'RevalidateCachedQuery'

@@ -7,6 +7,7 @@ import { createAdmission, roleSettings } from './admission.ts'
 import { type Connection, directOf } from './connection.ts'
 import { dial } from './dial.ts'
 import { Unfit } from './unfit.ts'
+import { unreachable } from './unreachable.ts'
 
 type Options = Pick<DatabaseOptions, 'connection' | 'statementTimeoutMs'>
 
@@ -60,7 +61,7 @@ async function requireLimits(options: Options, client: pg.Client): Promise<void>
   })
 }
 
-/** Runs `work` on two sessions. */
+/** Runs `work` on two sessions. Rejects with a StartError if they cannot be opened. */
 export async function withTwo<T>(
   options: Options,
   connection: Connection,
@@ -68,7 +69,9 @@ export async function withTwo<T>(
 ): Promise<T> {
   const { judgeServer } = createAdmission(limitsOf(options), createClock(), () => {})
   const open = (): Promise<pg.Client> =>
-    dial({ connection, config: (one) => configOf(one, options), judge: judgeServer })
+    dial({ connection, config: (one) => configOf(one, options), judge: judgeServer }).catch((error) => {
+      throw unreachable(error)
+    })
   const one = await open()
   try {
     const other = await open()
