@@ -47,8 +47,8 @@ export function logEventsPage(): string {
 const logIntroduction = `<!-- Generated from src/log/events.ts by scripts/docs.ts; edit the table, not this page. -->
 # Events in the log
 
-Every line of level \`warn\` or \`error\` has a word \`event\`, which stays the same between versions: match on it, not on the
-text. The first line of a cause is written at once; what repeats becomes one line per 10 s, with \`repeated\`.
+Every line of level \`warn\` or \`error\` has a word \`event\`. It stays the same between versions, so match on it, not on the
+text. The first line of a cause is written at once; repeats become one line per 10 s, with their number as \`repeated\`.
 `
 
 const auditIntroduction = `<!-- Generated from src/events.ts by scripts/docs.ts; edit the schemas, not this page. -->

@@ -65,19 +65,19 @@ function readPage(name: string): string | undefined {
 const introduction = `<!-- Generated from src/config/table.ts by scripts/docs.ts; edit the table, not this page. -->
 # Configuration
 
-Nothing has to be set: \`cellkeep start\` serves \`http://127.0.0.1:4040\` on an embedded PostgreSQL. Settings
-come from the environment, a config file, and the defaults below, in this order. \`cellkeep config\` prints
-every setting in force and where it comes from. Every problem is listed at once, and the process ends with
-exit code 78.
+You need not set anything: \`cellkeep start\` serves \`http://127.0.0.1:4040\` on an embedded PostgreSQL. A setting is
+taken from the environment, else from the config file, else from the defaults below. \`cellkeep config\` prints all
+settings in force and where each comes from. If settings are wrong, all problems are listed at once, and the process ends
+with exit code 78.
 
 - An empty variable counts as unset. Variables without the prefix (\`DATABASE_URL\`, \`PORT\`) are not read.
 - A secret may come from a file instead: \`CELLKEEP_COOKIE_KEYS_FILE=/run/secrets/keys\`.
-- A name that is no setting brings a warning.
-- Relative paths count from the working directory.
+- An unknown variable with the prefix is a warning; an unknown key in the config file is an error.
+- Relative paths start at the working directory.
 - A config file in TypeScript or with \`import\` needs \`"type": "module"\` in the \`package.json\` beside it: \`npm pkg set type=module\`.
 
 The **config file** is \`CELLKEEP_CONFIG\`, else \`cellkeep.config.{ts,mjs,js,json}\` in the working directory. It
-exports an object with the same settings, names without prefix in lower case; lists may be arrays:
+exports an object with the same settings, their names in lower case and without the prefix; lists may be arrays:
 
 \`\`\`ts
 import { defineConfig } from 'cellkeep'
@@ -85,10 +85,10 @@ import { defineConfig } from 'cellkeep'
 export default defineConfig({ port: 8080, allowed_origins: ['https://app.example'], limit_login_ip: '5/900' })
 \`\`\`
 
-It also takes what the environment cannot hold: \`roles\`, \`scope_kinds\`, \`grant_paths\`, \`credential_types\`,
+It also takes what environment variables cannot hold: \`roles\`, \`scope_kinds\`, \`grant_paths\`, \`credential_types\`,
 \`audit_events\`, \`hooks\`, \`actions\`, \`authorize_offer\`, \`self_service_roles\`, \`reasons\`, \`notifications\` (see
-[declarations.md](declarations.md)), and \`oidc\`, the [providers](sign-in.md#sign-in-with-a-provider) to sign in
-with. \`createService\` takes the same object as its options and reads no environment.
+[declarations.md](declarations.md)), \`deliver\` ([messages](sign-in.md#messages)), and \`oidc\`, the
+[providers](sign-in.md#sign-in-with-a-provider) to sign in with. \`createService\` takes the same object as its options and reads no environment.
 `
 
 if (import.meta.main) {

@@ -16,13 +16,13 @@ export const database = {
     default: null,
     shown: 'the database URL',
     secret: true,
-    doc: 'URL past a connection pooler in transaction mode, which the other URL leads through: for signals, locks, migrations and backups.',
+    doc: 'Needed if `CELLKEEP_DATABASE_URL` leads through a connection pooler in transaction mode: a URL that bypasses it, for signals, locks, migrations and backups.',
   }),
   database_replica_urls: setting(databaseUrls(), {
     default: [],
     shown: 'none',
     secret: true,
-    doc: 'URLs of standbys that answer reads, as far as they have what the primary would answer from; see [operations](operations.md#read-replicas).',
+    doc: 'URLs of standbys that answer reads, once they have replayed what the primary would answer from; see [operations](operations.md#read-replicas).',
   }),
   replica_lag_max_ms: setting(whole(10, 600_000), {
     default: 1_000,
@@ -34,13 +34,13 @@ export const database = {
   }),
   database_statements: setting(oneOf('named', 'unnamed'), {
     default: 'named',
-    doc: '`unnamed` prepares no statements under a name, for connection poolers that lose them; it costs a third of the reads.',
+    doc: '`unnamed` is for connection poolers that lose prepared statements; it lowers the throughput of reads by a third.',
   }),
   database_schema: setting(
     orUnset(matching(schemaRule, /^(?!pg_)(?!information_schema$)[a-z_][a-z0-9_]{0,47}$/)),
     {
       default: null,
-      shown: '`cellkeep`, or the one with the tables of an earlier version, such as `public`',
+      shown: '`cellkeep`, or the schema that holds the tables of an earlier version, such as `public`',
       doc: 'Schema of the database for the tables of the service. Services in different schemas of one database are separate.',
     },
   ),
@@ -51,7 +51,7 @@ export const database = {
   }),
   disk_reserve: setting(orOff(whole(1_048_576, 1_000_000_000_000, 'bytes')), {
     default: 268_435_456,
-    doc: 'Free disk space of the embedded database below which no content is stored, capped at a twentieth of the disk; a warning is logged below four times as much.',
+    doc: 'Free space on the disk of the embedded database below which no content is stored; at most a twentieth of the disk counts. Below four times as much, a warning is logged.',
   }),
   postgres_user: setting(orUnset(matching('the name of a user', /^[A-Za-z_][\w.-]{0,63}$/)), {
     default: null,
@@ -70,6 +70,6 @@ export const database = {
   }),
   migrate: setting(oneOf('auto', 'check'), {
     default: 'auto',
-    doc: '`auto` applies pending migrations at start, `check` refuses to start if there are any.',
+    doc: '`auto` applies the migrations that this version needs at the start, and long ones in the background. `check` applies none, and refuses to start if one that this version needs is pending. See [upgrading](upgrading.md).',
   }),
 }

@@ -18,7 +18,7 @@ export const accounts = {
   max_actors: setting(perAccount(), { default: 50, doc: 'Max actors per account.' }),
   max_role_grants: setting(orOff(whole(1, 1_000_000)), {
     default: 1000,
-    doc: 'Max active role grants of an actor beyond which it cannot accept offers of more.',
+    doc: 'Max active role grants of an actor; with that many, it cannot accept an offer of another.',
   }),
   max_pending_offers: setting(orOff(whole(1, 1_000_000)), {
     default: 5000,
@@ -26,7 +26,7 @@ export const accounts = {
   }),
   username_change: setting(oneOf('off', 'admin', 'self'), {
     default: 'admin',
-    doc: 'Who may change usernames: nobody, admins and operators, or everybody their own too.',
+    doc: 'Who may change usernames. `off`: nobody. `admin`: admins and operators. `self`: everybody also their own.',
   }),
   username_reserve_days: setting(orOff(whole(1, 36_500)), {
     default: null,
@@ -47,11 +47,11 @@ export const accounts = {
   }),
   login_fail_floor_ms: setting(whole(-1, 10_000), {
     default: 250,
-    doc: 'Min duration of a failed login; 0 or less: none.',
+    doc: 'Min duration of a refused login or signup; 0 or less: none.',
   }),
   login_fail_jitter_ms: setting(whole(0, 10_000), {
     default: 25,
-    doc: 'Max random time added to it; 0: none.',
+    doc: 'Max random time added to `CELLKEEP_LOGIN_FAIL_FLOOR_MS`; 0: none.',
   }),
   password_min: setting(whole(12, 64), {
     default: 12,
@@ -59,7 +59,7 @@ export const accounts = {
   }),
   password_blocklist: setting(blocklist(), {
     default: 'builtin',
-    doc: 'Passwords that nobody may set: `builtin` is the 10,000 most used ones; the lines of a file are added to these.',
+    doc: 'Passwords that nobody may set: `builtin` is the 10,000 most used ones; a file adds its lines to these.',
   }),
   hash_concurrency: setting(whole(1, 64), {
     default: () => Math.min(4, availableParallelism()),
@@ -109,7 +109,7 @@ export const limits = {
   limit_login_account: allowance(
     10,
     1800,
-    'Failed logins per name tried and, with wrong current passwords, per account. An IP that logged in to the account in the last 90 days is counted separately.',
+    'Failed logins per name tried, and failed logins plus wrong current passwords per account. An IP that logged in to the account in the last 90 days is counted separately.',
   ),
   limit_second_factor: allowance(10, 1800, 'Wrong second factors per account.'),
   limit_bootstrap_ip: allowance(5, 900, 'Failed bootstraps per IP.'),
@@ -118,14 +118,14 @@ export const limits = {
   limit_signup_open_ip: allowance(10, 3600, 'Successful open signups per IP.'),
   limit_recover_ip: allowance(10, 3600, 'Requests per IP to reset a forgotten password.'),
   limit_recover_identifier: allowance(3, 3600, 'Requests per username or e-mail typed to reset a password.'),
-  limit_ticket_ip: allowance(10, 900, 'Unknown and used up links per IP.'),
-  limit_flow_ip: allowance(300, 900, 'Sign-ins begun per IP with a passkey or a provider.'),
-  limit_mail_address: allowance(5, 3600, 'Messages with a link per address; more are not sent.'),
-  limit_mail_notice: allowance(20, 86_400, 'Notices per address; more are not sent.'),
+  limit_ticket_ip: allowance(10, 900, 'Attempts with unknown or used links per IP.'),
+  limit_flow_ip: allowance(300, 900, 'Sign-ins with a passkey or a provider begun per IP.'),
+  limit_mail_address: allowance(5, 3600, 'Messages with a link per address; further ones are not sent.'),
+  limit_mail_notice: allowance(20, 86_400, 'Notices per address; further ones are not sent.'),
   limit_lookup: allowance(1200, 900, 'Actor lookups and searches per account.'),
   limit_account: allowance(1200, 900, 'Token creation and account deletion per account.'),
-  limit_mail: allowance(5, 3600, 'Links to verify or change the own e-mail per account.'),
-  limit_rename: allowance(3, 86_400, 'Changes of the own username per account.'),
+  limit_mail: allowance(5, 3600, 'Links to verify or change one’s own e-mail, per account.'),
+  limit_rename: allowance(3, 86_400, 'Changes of one’s own username, per account.'),
   limit_credential: allowance(60, 900, 'Changes to the ways to sign in, per account.'),
   limit_admin_write: allowance(1200, 900, 'Administrative changes per account.'),
   limit_role_revoke: allowance(1200, 900, 'Role grant revocations per account.'),
@@ -139,7 +139,7 @@ export const limits = {
     'Size of clones per account: each cell counts 1, as do each 16 KiB of data and each 32 edges.',
   ),
   limit_cell_read: allowance(600, 900, 'Anonymous cell reads per IP.'),
-  limit_discovery: allowance(600, 900, 'Reads of the descriptions for machines per IP.'),
+  limit_discovery: allowance(600, 900, 'Reads of the machine-readable descriptions per IP.'),
   max_connections: setting(whole(1, 1_000_000), {
     default: 10_000,
     doc: 'Max sockets plus streams per process.',

@@ -66,7 +66,7 @@ export const messages = {
   public_url: setting(orUnset(origin()), {
     default: ({ host, port }) => (isLoopbackHost(host) ? urlOf({ host, port }) : null),
     shown: 'loopback host: its own URL',
-    doc: 'Where people reach this service. No link is ever made from a header of a request.',
+    doc: 'The URL at which people reach this service. Links are never built from request headers.',
   }),
   link_url: setting(orUnset(page()), {
     default: ({ public_url }) => (public_url === null ? null : `${public_url}/admin/link`),
@@ -76,7 +76,7 @@ export const messages = {
   oidc_redirect_url: setting(orUnset(redirect()), {
     default: ({ public_url }) => (public_url === null ? null : `${public_url}/admin/callback`),
     shown: '`<public url>/admin/callback`; required with `CELLKEEP_CONSOLE=off`',
-    doc: 'The page that providers lead the browser back to, at `/<provider id>` below this. It posts its query to `/oidc_finish`.',
+    doc: 'The page to which providers send the browser back, at `/<provider id>` below this URL. It posts its query to `/oidc_finish`.',
   }),
   site_name: setting(matching('1 to 60 characters', /^\P{Cc}{1,60}$/u), {
     default: 'Cellkeep',
@@ -105,7 +105,7 @@ export const messages = {
     default: ({ smtp_url, deliver }) =>
       deliver === undefined ? (smtp_url === null ? 'off' : 'smtp') : 'hook',
     shown: '`hook` with the option `deliver`, `smtp` with a mail server, else `off`',
-    doc: 'How messages are delivered. `file` writes them to `<data dir>/mail`, in development or on a loopback host.',
+    doc: 'How messages are delivered. `file` writes them to `<data dir>/mail`; only allowed in development or with a loopback host.',
   }),
   mail_templates: setting(orUnset(path('a readable directory')), {
     default: null,
@@ -114,20 +114,23 @@ export const messages = {
   }),
   mail_locale: setting(matching('a locale like en or de-AT', localeForm), {
     default: 'en',
-    doc: 'The locale of messages to people who asked for none.',
+    doc: 'The locale of messages for which the caller named none.',
   }),
   notices: setting(flag(), {
     default: true,
-    doc: 'Tells people by mail what changed in their account, if their e-mail is verified.',
+    doc: 'Mails people what changed in their account, if their e-mail is verified.',
   }),
-  recovery: setting(flag(), { default: true, doc: 'Resetting a forgotten password by mail.' }),
+  recovery: setting(flag(), {
+    default: true,
+    doc: 'The route that mails a link to reset a forgotten password.',
+  }),
   reset_seconds: setting(whole(300, 86_400, 'seconds'), {
     default: 3600,
-    doc: 'How long a link to reset a password works if its owner asked for it.',
+    doc: 'How long a link to reset a password works that the account’s owner asked for.',
   }),
   invite_claim: setting(oneOf('match', 'code', 'verified_email'), {
     default: ({ mail }) => (mail === 'off' ? 'match' : 'code'),
     shown: '`code` if messages are delivered, else `match`',
-    doc: 'What claims an invite. `match`: its e-mail and username. `code`: the token of its link besides. `verified_email`: a token that was mailed.',
+    doc: 'What a person needs to claim an invite. `match`: the e-mail and username that it names, which may be one of them. `code`: also the token of its link. `verified_email`: also the token of a link that was mailed.',
   }),
 }

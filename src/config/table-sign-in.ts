@@ -12,11 +12,11 @@ export const signIn = {
   require_second_factor: setting(list('a comma list of roles', z.array(z.string())), {
     default: [],
     shown: 'none',
-    doc: 'Roles whose holders need a second factor: with a session or API token that lacks one they reach only what enrols it.',
+    doc: 'Roles whose holders need a second factor. With a session or API token that was not proven by one, they can only add one, and list and end sessions.',
   }),
   fresh_seconds: setting(whole(60, 86_400), {
     default: 600,
-    doc: 'How long after proving who they are people may call what needs a fresh session.',
+    doc: 'How long a session counts as fresh after people have proven who they are; some calls need a fresh session.',
   }),
   step_up: setting(oneOf('new', 'all'), {
     default: 'new',
@@ -25,7 +25,7 @@ export const signIn = {
   rp_id: setting(orUnset(matching('a domain name like app.example, or localhost', rpIdForm)), {
     default: ({ public_url }) => domainOf(public_url),
     shown: 'the host of the public URL, if it is a domain name',
-    doc: 'The domain that passkeys belong to: the host of the public URL, or a domain above it. Passkeys of another one no longer work.',
+    doc: 'The domain that passkeys belong to: the host of the public URL, or a domain above it. If it changes, the passkeys of the former domain stop working.',
   }),
   passkey_origins: setting(
     list('a comma list of origins like https://app.example', z.array(entry(checkOrigin))),
@@ -39,6 +39,6 @@ export const signIn = {
     default: (known) => passkeyFaults(known, (key) => key).length === 0,
     shown:
       'true if `CELLKEEP_PUBLIC_URL` is https with a domain name, or http://localhost, and the package is installed',
-    doc: 'Signing in with passkeys.',
+    doc: 'Sign-in with passkeys.',
   }),
 }

@@ -38,7 +38,7 @@ const heapShare = (part: number, min: number): number =>
 const serving = {
   env: setting(oneOf('production', 'development'), {
     default: 'production',
-    doc: '`development` adds the debug header and allows weaker password hashing.',
+    doc: '`development` allows weaker password hashing, `CELLKEEP_MAIL=file` and providers over http, and adds the header `X-Svc-Auth-Debug`.',
   }),
   host: setting(hostName(), {
     default: '127.0.0.1',
@@ -54,16 +54,16 @@ const serving = {
       return nodeName.test(name) ? name : 'node'
     },
     shown: 'the host name',
-    doc: 'How operators call this process; `cellkeep nodes` lists them all.',
+    doc: 'Name of this process for operators, as `cellkeep nodes` lists it.',
   }),
   metrics_port: setting(orUnset(whole(1, 65_535)), {
     default: null,
     shown: 'no metrics',
-    doc: 'Port of `cellkeep start` for `GET /metrics`, for Prometheus; needs the package `prom-client`.',
+    doc: 'Port on which `cellkeep start` answers `GET /metrics` for Prometheus; needs the package `prom-client`.',
   }),
   metrics_host: setting(hostName(), {
     default: '127.0.0.1',
-    doc: 'Address of the metrics. They show your traffic, so let only your monitoring reach it.',
+    doc: 'Address on which metrics are served. They show your traffic, so let only your monitoring reach it.',
   }),
   config: setting(orUnset(path()), {
     default: null,
@@ -72,7 +72,7 @@ const serving = {
   }),
   data_dir: setting(path(), {
     default: '.cellkeep',
-    doc: 'Directory for local state: the embedded database, `cookie_keys`, `secret_keys`, `bootstrap_token`.',
+    doc: 'Directory for local state: the embedded database, `cookie_keys`, `secret_keys`, `bootstrap_token`, `mail`.',
   }),
   body_limit: setting(whole(65_536, 16_777_216, 'bytes'), {
     default: 1_048_576,
@@ -81,12 +81,12 @@ const serving = {
   arriving_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
     default: () => heapShare(32, 16_777_216),
     shown: 'a thirty-second of Node’s heap limit, 16 to 256 MiB',
-    doc: 'Memory for request bodies that are still arriving, and as much for WebSocket messages; beyond it the oldest is refused with 503 `busy`, or its socket cut.',
+    doc: 'Memory for request bodies that are still arriving, and the same again for WebSocket messages. Beyond it, the oldest request is refused with 503 `busy`, or the oldest socket is cut.',
   }),
   unsent_max: setting(whole(16_777_216, 17_179_869_184, 'bytes'), {
     default: () => heapShare(32, 16_777_216),
     shown: 'a thirty-second of Node’s heap limit, 16 to 256 MiB',
-    doc: 'Memory for responses that clients have not read yet; beyond it, large responses to reads become 503 `busy`.',
+    doc: 'Memory for responses that clients have not read yet. Beyond it, large responses to reads are replaced by 503 `busy`.',
   }),
   answer_stall_ms: setting(whole(1000, 600_000), {
     default: 10_000,
@@ -94,19 +94,19 @@ const serving = {
   }),
   request_timeout_ms: setting(whole(1000, 600_000), {
     default: 30_000,
-    doc: 'Time for a whole request to arrive.',
+    doc: 'Max time for a whole request to arrive.',
   }),
   shutdown_delay_ms: setting(whole(0, 60_000), {
     default: 0,
-    doc: 'On SIGTERM: how long requests are still served while readiness already fails.',
+    doc: 'How long requests are still served after a stop signal, while readiness already fails.',
   }),
   serving_grace_s: setting(whole(0, 3600), {
     default: 60,
-    doc: 'How long `/health/serving` goes on answering 200 while the database is away or takes no writes, in seconds.',
+    doc: 'How long, in seconds, `/health/serving` keeps answering 200 while the database is away or takes no writes.',
   }),
   shutdown_timeout_ms: setting(whole(1000, 300_000), {
     default: 10_000,
-    doc: 'Max time for the shutdown after that; then all connections are cut.',
+    doc: 'Max time for the shutdown after `CELLKEEP_SHUTDOWN_DELAY_MS`; then all connections are cut.',
   }),
   log_level: setting(oneOf('debug', 'info', 'warn', 'error', 'silent'), {
     default: 'info',
@@ -130,12 +130,15 @@ const browser = {
     default: null,
     shown: 'embedded database: generated once in `<data dir>/secret_keys`; PostgreSQL: unset',
     secret: true,
-    doc: 'Encrypt secrets in the database that are needed again: TOTP secrets, and links of messages that wait. The first key encrypts, all keys decrypt. Needed to send messages and for TOTP.',
+    doc: 'Keys that encrypt the secrets in the database that must be readable again: TOTP secrets, and links in queued messages. The first key encrypts, all keys decrypt. Needed for TOTP and for sending messages.',
   }),
-  cookie_host_prefix: setting(flag(), { default: false, doc: 'Names the cookie `__Host-svc_session`.' }),
+  cookie_host_prefix: setting(flag(), {
+    default: false,
+    doc: 'Names the session cookie `__Host-svc_session`.',
+  }),
   cookie_secure: setting(flag(), {
     default: true,
-    doc: 'False omits `Secure` from the cookie; only allowed with a loopback host.',
+    doc: '`false` omits `Secure` from the session cookie; only allowed with a loopback host.',
   }),
   allowed_origins: setting(
     list(
@@ -154,7 +157,7 @@ const browser = {
     {
       default: [],
       shown: 'none',
-      doc: 'Proxies whose `X-Forwarded-For` is trusted.',
+      doc: 'Proxies whose `X-Forwarded-For` and `traceparent` are trusted.',
     },
   ),
 }
@@ -187,7 +190,7 @@ const features = {
     {
       default: null,
       shown: 'the console',
-      doc: 'Where the pages lead a person who has signed in.',
+      doc: 'Where the pages send a person who has signed in.',
     },
   ),
   audit_stream: setting(flag(), { default: true, library: false, doc: 'The audit stream.' }),
@@ -198,17 +201,17 @@ const features = {
   }),
   openrpc: setting(oneOf('public', 'off'), {
     default: 'public',
-    doc: 'The descriptions of this service for machines: `rpc.discover`, `/api/openrpc.json` and `/api/openapi.json`.',
+    doc: 'The machine-readable descriptions of this service: `rpc.discover`, `/api/openrpc.json` and `/api/openapi.json`.',
   }),
   bootstrap: setting(oneOf('live', 'disabled'), {
     default: 'live',
     library: 'disabled',
-    doc: 'The route that creates the first account, given the token from the token file.',
+    doc: 'The route that creates the first account for a caller with the bootstrap token.',
   }),
   bootstrap_token_path: setting(path(), {
     default: ({ data_dir }) => join(data_dir, 'bootstrap_token'),
     shown: '`<data dir>/bootstrap_token`',
-    doc: 'The token file of bootstrap.',
+    doc: 'The file with the bootstrap token.',
   }),
   daemon_token_file: setting(orUnset(path()), {
     default: null,
