@@ -88,7 +88,8 @@ export default defineConfig({ port: 8080, allowed_origins: ['https://app.example
 It also takes what environment variables cannot hold: \`roles\`, \`scope_kinds\`, \`grant_paths\`, \`credential_types\`,
 \`audit_events\`, \`hooks\`, \`actions\`, \`authorize_offer\`, \`self_service_roles\`, \`reasons\`, \`notifications\` (see
 [declarations.md](declarations.md)), \`deliver\` ([messages](sign-in.md#messages)), and \`oidc\`, the
-[providers](sign-in.md#sign-in-with-a-provider) to sign in with. \`createService\` takes the same object as its options and reads no environment.
+[providers](sign-in.md#sign-in-with-a-provider) to sign in with. \`createService\` takes the same object as its options and
+reads no environment variables.
 `
 
 if (import.meta.main) {
