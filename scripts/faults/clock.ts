@@ -42,7 +42,7 @@ export const clock: Fault = {
     await load.server.end('SIGTERM')
     return report
   },
-  note: 'Sessions and tokens end by the clock of the database: one that is further ahead than they last ends them, for good once the cleanup came by.',
+  note: 'The clock of the database decides when sessions and tokens end. If it is ahead by more than their remaining time, they end, and the next cleanup deletes them for good.',
 }
 
 /** PostgreSQL under the same clock: the server gives its programs an environment of their own. */

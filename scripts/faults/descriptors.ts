@@ -36,5 +36,5 @@ export const descriptors: Fault = {
     const seen = `on connections they have, ${report.seen}<br>of the 200 new connections ${cut} are cut at once`
     return { ...report, seen }
   },
-  note: 'With `ulimit -n 64` from the start, the embedded PostgreSQL refuses to be made, and says so: exit code 3.',
+  note: 'With `ulimit -n 64` from the start, the embedded PostgreSQL cannot be created; the start says so, with exit code 3.',
 }

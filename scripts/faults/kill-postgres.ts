@@ -20,5 +20,5 @@ export const killPostgres: Fault = {
     await load.server.end('SIGTERM')
     return report
   },
-  note: 'The server starts it again; the recovery replays what was written since the last checkpoint.',
+  note: 'The server restarts it; the recovery replays what was written since the last checkpoint.',
 }

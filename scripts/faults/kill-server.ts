@@ -16,5 +16,5 @@ export const killServer: Fault = {
     await load.server.end('SIGTERM')
     return report
   },
-  note: 'The next start adopts the database that still runs. A supervisor’s delay comes on top.',
+  note: 'The next start takes over the database that still runs. Add the delay of your supervisor.',
 }

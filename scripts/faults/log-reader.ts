@@ -33,7 +33,7 @@ export const logReader: Fault = {
       seen: `${report.seen}<br>memory grows by ${Math.max(0, grown)} MiB; \`SIGTERM\` ends it in ${stopped}`,
     }
   },
-  note: 'What is lost is lines of the log, past about 4 MiB; `/ready` warns, and a line says how many once somebody reads.',
+  note: 'Log lines beyond about 4 MiB are lost; `/ready` warns, and once the log is read again, a line says how many are missing.',
 }
 
 const residentMiB = (pid: number): number =>

@@ -20,5 +20,5 @@ export const stoppedPostgres: Fault = {
     await load.server.end('SIGTERM')
     return report
   },
-  note: 'A statement is given up 5 s after `CELLKEEP_STATEMENT_TIMEOUT_MS` (10 s) at the latest, however dead the database is.',
+  note: 'A statement is given up at the latest 5 s after `CELLKEEP_STATEMENT_TIMEOUT_MS` (10 s), even if the database does not react at all.',
 }
