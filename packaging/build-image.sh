@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds what the image holds into an empty directory: build-image.sh SOURCE TARGET [embedded|external]
-# `external` leaves the embedded PostgreSQL out. Dockerfile runs it, and so does `npm run test:packaging`.
+# Builds the content of the image into an empty directory: build-image.sh SOURCE TARGET [embedded|external]
+# `external` omits the embedded PostgreSQL. Dockerfile and `npm run test:packaging` run this.
 set -eu
 source=$1 target=$2 database=${3:-embedded}
 
@@ -10,7 +10,7 @@ PATH="$source/node_modules/.bin:$PATH" npm run build
 
 mkdir -p "$target"
 cp -R bin data dist migrations templates package.json package-lock.json LICENSE "$target"
-# The lock file names this directory, although production does not need what it installs.
+# The lock file refers to this directory, although production does not need it.
 mkdir -p "$target/tools" && cp -R tools/node "$target/tools"
 cd "$target"
 npm ci --omit=dev --ignore-scripts --no-audit --no-fund

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs a version on one node after the other: roll-out.sh VERSION HOST...
-# Stops at the first one that is not ready in time; the others go on with the version before. Run `cellkeep migrate`
-# of the new version first (docs/upgrading.md). Needs the settings of the database here, for `cellkeep nodes`.
-#   INSTALL  what runs on a host, by default over ssh; `$host` and `$version` stand for themselves
+# Run `cellkeep migrate` of the new version first (docs/upgrading.md). Needs the database settings here, for `cellkeep
+# nodes`. Stops at the first host that is not ready in time; the remaining ones keep the previous version.
+#   INSTALL  the command to run for each host, by default over ssh; it may use `$host` and `$version`
 #   TIMEOUT  seconds to wait for a node, by default 120
 set -eu
 version=$1
