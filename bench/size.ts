@@ -150,13 +150,13 @@ function page({ facts, data, tables, rates, socket }: Sizing): string {
   return `<!-- Written by \`npm run bench:size\`; run that, and do not edit this page. -->
 # Sizing
 
-What rows take, what calls write, and what a core does, from one run of \`npm run bench:size -- --rows ${rows}\`.
-${machineLine(facts)} Everything was on one machine, clients included. What is not here was not measured.
+The disk space of rows, the WAL that calls write, and the calls that a core handles, from one run of \`npm run bench:size -- --rows ${rows}\`.
+${machineLine(facts)} Everything ran on one machine, clients included. What is not listed was not measured.
 
 ## Rows
 
-Bytes on disk per row, after \`vacuum\`; an update leaves its old version until the next one, so plan a fifth more. Cells hold
-${(tables.find(({ name }) => name === 'cell') as TableSize).rows} rows with ${Math.round(data)} bytes of \`data\` in the mean.
+Bytes on disk per row, after \`vacuum\`. Plan a fifth more, because an update leaves the old version until the next vacuum. The
+${(tables.find(({ name }) => name === 'cell') as TableSize).rows} cells have ${Math.round(data)} bytes of \`data\` on average.
 
 ${table(
   ['Table', 'rows measured', 'table', 'indexes', 'together'],
@@ -169,12 +169,13 @@ ${table(
   ]),
 )}
 
-Too few rows to tell: ${kept.join(', ')}.
+Not measured, because they had too few rows: ${kept.join(', ')}.
 
 ## Calls
 
-Per core, which server and database share; plan with half of it. The log of the database (WAL) is what standbys receive and
-archives keep; whole pages, which it holds besides for the first change of each after a checkpoint, are left out.
+Calls per second of one core that server and database share; plan with half of it. The write-ahead log (WAL) is what standbys
+receive and archives keep. Not included are the whole pages that it also holds for the first change of each page after a
+checkpoint.
 
 ${table(
   ['Call', 'per second and core', 'bytes of WAL each'],
@@ -185,8 +186,8 @@ ${table(
 
 | What | Takes |
 |---|---:|
-| 1000 open WebSockets | ${short((socket * 1000) / 1_048_576)} MB of the server |
-| each node | its \`CELLKEEP_DATABASE_POOL_MAX\` and 4 connections |
-| the indexes of ${rows} cells, which should fit into the memory of the database | ${short((tables.find(({ name }) => name === 'cell') as TableSize).indexes / 1_048_576)} MB |
+| 1000 open WebSockets | ${short((socket * 1000) / 1_048_576)} MB of the server’s memory |
+| each node | up to \`CELLKEEP_DATABASE_POOL_MAX\` + 4 connections to the database |
+| the indexes of ${rows} cells, which should fit into the memory of the database server | ${short((tables.find(({ name }) => name === 'cell') as TableSize).indexes / 1_048_576)} MB |
 `
 }
