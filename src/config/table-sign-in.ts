@@ -12,7 +12,7 @@ export const signIn = {
   require_second_factor: setting(list('a comma list of roles', z.array(z.string())), {
     default: [],
     shown: 'none',
-    doc: 'Roles whose holders need a second factor. With a session or API token that was not proven by one, they can only add one, and list and end sessions.',
+    doc: 'Roles whose holders need a second factor. With a session or API token that was not proven by one, they can only add one, change the password, and list and end sessions.',
   }),
   fresh_seconds: setting(whole(60, 86_400), {
     default: 600,
