@@ -150,7 +150,8 @@ function page({ facts, data, tables, rates, socket }: Sizing): string {
   return `<!-- Written by \`npm run bench:size\`; run that, and do not edit this page. -->
 # Sizing
 
-The disk space of rows, the WAL that calls write, and the calls that a core handles, from one run of \`npm run bench:size -- --rows ${rows}\`.
+The disk space of rows, the WAL that calls write, and the calls that a core handles, from one run of
+\`npm run bench:size -- --rows ${rows}\`.
 ${machineLine(facts)} Everything ran on one machine, clients included. What is not listed was not measured.
 
 ## Rows
