@@ -146,5 +146,7 @@ it('doctor names what nodes do not have in common, and connections that would no
   for (const finding of ['settings_differ', 'versions_differ', 'clock_skew', 'bus_deaf'])
     expect(found.find((one) => one.finding === finding)?.what).toMatch(/^ghost \(a{16}\): /)
   expect(found[3]?.what).not.toContain(ghosts[0])
+  const max = test.service.app.config.database_pool_max
+  expect(found[5]?.what).toMatch(new RegExp(`the nodes may open ${100_000 + 2 * max + 3 * 4}\\.$`))
   await removeGhosts()
 })

@@ -5,8 +5,8 @@ import type { Finding } from './files.ts'
 
 /** Connections that must be left for commands and for people. */
 const spare = 5
-/** Connections of each node besides its pool: for signals, and for short reads. */
-const perNode = 2
+/** Connections of each node besides its pool: two for short reads, one for signals, one for periodic work. */
+const perNode = 4
 
 /** Findings about the nodes that serve now: what they must have in common, and room for all of them. */
 export async function nodeFindings(db: Database): Promise<Finding[]> {
