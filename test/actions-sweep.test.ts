@@ -34,7 +34,7 @@ beforeAll(async () => {
   await test.actor(several.id, 'second')
 })
 afterAll(() => test.close())
-/** Thousands of requests, of which none is about its connection. */
+/** Keeps connections for thousands of requests, none of which tests the connection. */
 const agent = new Agent({ keepAlive: true })
 
 const all = Object.entries(actions as Record<string, Method>).map(([method, action]) => ({
@@ -42,7 +42,7 @@ const all = Object.entries(actions as Record<string, Method>).map(([method, acti
   method,
   input: action.input as z.ZodObject,
 }))
-/** The other methods are refused for their credential, before their input is checked. */
+/** The other methods refuse a session before they check their input. */
 const bySession = all.filter(({ auth }) => auth.credential_types?.includes('session') ?? true)
 const open = all.filter(({ auth }) => auth.account !== 'required')
 const guarded = all.filter(({ auth }) => auth.account === 'required')
@@ -156,7 +156,7 @@ describe.each(bySession)('the input of $method', ({ method, side_effects, input 
     const known = new Set(Object.keys(input.shape))
     const others = ['zz_unknown', '__proto__', 'constructor', 'toString', 'hasOwnProperty', 'Acting']
     for (const key of others.filter((name) => !known.has(name))) {
-      // Written as text: a literal `__proto__` would set the prototype instead.
+      // Written as text, because a literal `__proto__` would set the prototype.
       const text = `{"jsonrpc":"2.0","id":1,"method":"${method}","params":{"${key}":{"polluted":1}}}`
       const reply = await raw(text, account)
       expect([key, reply.status, reasonOf(reply)]).toEqual([key, 400, 'invalid_params'])
@@ -178,7 +178,7 @@ describe.each(bySession)('the input of $method', ({ method, side_effects, input 
           { value: [[bad]], path: [key, 0, 0] },
           { value: { x: { y: bad } }, path: [key, 'x', 'y'] },
         ] as const
-        // Each at another depth, by turns from key to key.
+        // The depth alternates from key to key.
         const { value, path } = depths[((at + nth) % 3) as 0 | 1 | 2]
         const params = { [key]: value }
         const expected = [400, refusal([...path], 'invalid_format')]
@@ -252,7 +252,7 @@ describe.each(writing)('$method by GET', ({ method }) => {
   })
 })
 
-/** Tells how much memory is in use, which is never the same twice. */
+/** It reports the memory in use, which differs from call to call. */
 const steady = reading.filter(({ method }) => method !== 'service_status')
 
 describe.each(steady)('$method by GET', ({ method, auth }) => {
@@ -268,7 +268,7 @@ describe.each(steady)('$method by GET', ({ method, auth }) => {
 
 describe.each(noInput)('$method takes no input', ({ method }) => {
   it('and succeeds without params and with none in them', async () => {
-    // This one needs a second factor first.
+    // One method needs a second factor first.
     for (const params of [undefined, {}])
       expect(['ok', 'second_factor_missing']).toContain(reasonOf(await post(method, params, await keeper())))
     expect(reasonOf(await post(method, { x: 1 }, await keeper()))).toBe('invalid_params')

@@ -9,7 +9,7 @@ import { loadConfig } from '../src/config/file.ts'
 import { type Key, keys, settings } from '../src/config/table.ts'
 import { serviceForFile } from './helpers/service.ts'
 
-/** What the files of packaging/ name must be there; `npm run test:packaging` runs them. */
+/** Whatever the files of packaging/ refer to must exist; `npm run test:packaging` runs them. */
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const files = globSync('packaging/**', { cwd: root }).filter((file) => statSync(join(root, file)).isFile())
@@ -104,7 +104,7 @@ it.each(['deployment.yaml', 'job.yaml'])('%s takes a setting that depends on oth
 
 it('a database that is still being made does not count as healthy', () => {
   const { services } = parse(textOf('packaging/compose.yml'), { merge: true })
-  // It listens on its socket alone meanwhile.
+  // During its initialisation the database listens only on its socket, and must not count as healthy yet.
   expect(services.database.healthcheck.test).toContain('127.0.0.1')
 })
 

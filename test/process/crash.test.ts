@@ -3,7 +3,6 @@ import { crashTest } from '../helpers/crash.ts'
 import { gatedConfig } from '../helpers/gate.ts'
 import { bootstrap, databaseOf, startServer, workspace } from '../helpers/server-process.ts'
 
-// Each test starts processes and databases, which takes long on a busy machine.
 // One working directory, so that every round also checks the writes of earlier rounds. `npm run durability` runs ten
 // rounds of each kind.
 const space = await workspace()

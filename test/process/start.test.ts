@@ -17,7 +17,6 @@ import {
   workspace,
 } from '../helpers/server-process.ts'
 
-// Each test starts processes and databases, which takes long on a busy machine.
 const space = await workspace()
 afterAll(() => space.remove())
 
