@@ -29,7 +29,7 @@ await itemRow(test, parent, 'a', own)
 await itemRow(test, parent, 'b', open)
 await fieldRow(test, parent, 'about', own)
 await fieldRow(test, shared, 'next', open)
-// More than are read beside other cells, the last of them visible to one caller only.
+// More items than are read together with other cells; the last one is visible to one caller only.
 for (let at = 0; at < 9; at++) await itemRow(test, wide, `a${at}`, at === 8 ? own : open)
 const missing = '11111111-1111-4111-8111-111111111111'
 const inputs = [
@@ -61,7 +61,7 @@ it('gets of one turn share a statement, up to the most for one', async () => {
     )
     return sent.length
   }
-  // Those for the same caller and cell are one key; each path is a key of its own.
+  // Calls of one caller for one cell share a key; each path is a key of its own.
   expect(await count(16)).toBe(2)
   expect(await count(48)).toBe(4)
 })

@@ -6,7 +6,7 @@ import type { actions } from '../actions.ts'
 import { sql } from '../db/db.ts'
 import type { TestAccount } from '../testing/index.ts'
 
-/** Edges added and cells deleted in one moment, which share a statement and its commit. */
+/** Edges added and cells deleted at the same moment, which share a statement and its commit. */
 
 const test = await serviceForFile()
 const { db } = test.service.app
@@ -117,8 +117,8 @@ it('cell_delete: each is recorded as it is alone, and one cell is deleted once',
 describe('a right or an edge that changes when the statement has begun but not yet locked the cell', async () => {
   const other = await rival(test.databaseUrl)
   afterAll(() => other.close())
-  // A trigger fires before the statement looks at any cell. It waits for the writes of these methods alone, and not by a
-  // lock, for which they would not wait long.
+  // A trigger fires before the statement looks at any cell. It holds up only the writes of these methods, and by
+  // polling, because they would not wait long for a lock.
   await other.query(`
     create function await_rival() returns trigger language plpgsql as $$ begin
       while (tg_table_name = 'cell_grant' or current_query() !~ 'version = c.version from') and not pg_try_advisory_xact_lock_shared(1) loop

@@ -4,7 +4,7 @@ import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import type { TestAccount } from '../testing/index.ts'
 
-/** Updates of one moment, which share a statement and its commit. */
+/** Updates at the same moment, which share a statement and its commit. */
 
 const bytesMax = 400_000_000
 const test = await serviceForFile({ max_account_bytes: bytesMax })

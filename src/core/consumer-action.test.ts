@@ -36,7 +36,7 @@ const actions = {
     auth,
     event: 'cell_update',
     rate_limit: 'both',
-    // Named like a setting, whose value must not become its limit.
+    // Named like the setting `limit_store`, whose value must not become its limit.
     rate_limit_group: 'store',
     output: z.null(),
     async handler(_input, { db }) {

@@ -13,7 +13,7 @@ import { committed } from './mutate.ts'
 
 const auth = { account: 'required', actor: 'required' } as const
 let runs = 0
-/** What the next handlers do. */
+/** What the handler of the next calls does. */
 let act: (() => unknown) | undefined
 const answer = mutation({
   doc: 'Answers what the test says.',
@@ -119,7 +119,7 @@ describe('a repetition', () => {
     expect(replies?.[0]?.status).toBe(200)
     expect(replies?.filter(isReplayed)).toHaveLength(99)
     expect(await cellCount()).toBe(cells + 1)
-    // Half of them came to this node.
+    // Only half of the calls came to this node.
     expect([counted.stored + counted.replayed, counted.reused]).toEqual([50, 0])
   })
 
@@ -138,7 +138,7 @@ describe('a repetition', () => {
     await rpc(test.url, call('answer', params), under(newKey()))
     await hold(held)
     const waiting = rpc(test.url, call('answer', params), under(held))
-    // The request differs, as the key is a part of what is hashed.
+    // The key is part of what is hashed, and this hash was made with another key.
     expect(reasonOf(await other.release(waiting))).toBe('idempotency_key_reused')
     expect(counted).toEqual({ stored: 1, replayed: 0, reused: 1, waited: 1 })
 
@@ -410,7 +410,7 @@ it('guards judge a repetition afresh, but a right on one cell that is lost hides
 })
 
 it('a call without a key sends the statements that it always sent, and one with a key two more', async () => {
-  // Otherwise the last use of a token of the test before may be written now.
+  // Otherwise the last use of a token from an earlier test might be written now.
   await test.service.app.lastUsed.flush()
   const sent = async (headers: Record<string, string>) => {
     statements.length = 0

@@ -93,7 +93,7 @@ describe('a role that is asked for in the scope of the input', () => {
     const ofWorkspace = await holder('keeper_of_pages', { scope_kind: 'workspace', scope_id: shelf_id })
     expect(await shelve(ofShelf, shelf_id)).toBe('ok')
     expect(await shelve(ofWorkspace, shelf_id)).toBe('insufficient_permissions')
-    // Where the input names no scope, only a global grant counts.
+    // If the input names no scope, only a global grant counts.
     expect(await shelve(ofShelf)).toBe('insufficient_permissions')
     expect(await shelve(await holder('keeper_of_pages'))).toBe('ok')
   })

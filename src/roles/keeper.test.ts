@@ -149,7 +149,7 @@ it('interrupted before it commits, it leaves the old keeper alone', async () => 
     // Stops the transfer after the new grant: ending the old one waits for this row.
     await other.begin(`select from role_grant where role = 'keeper' for update`)
     const outcome = transfer(bob).catch((error) => error.data.reason)
-    // It is carried out once more, and interrupted there too.
+    // The transaction is retried once, and interrupted there too.
     for (const _time of [1, 2]) {
       await other.blocks(1)
       await other.query(`

@@ -69,7 +69,7 @@ describe.each(['memory', 'postgres'] as const)(
       expect(await fail(ada.username, 9, here)).toEqual(Array(9).fill(401))
       expect((await login(ada.username, password, home)).status).toBe(200)
       expect(await fail(ada.username, 11, here)).toEqual(tenThen429)
-      // A client at the owner's address has used up nothing of the other addresses.
+      // Another address of the owner is not affected by this one.
       expect((await login(ada.username, password, freshIp())).status).toBe(200)
     })
 

@@ -211,7 +211,7 @@ describe('twelve people behind one address', () => {
   })
 })
 
-/** Two verify without end: whenever one is done, the other runs, and the next is queued before anybody hears of it. */
+/** Two loops verify without end: when one is done, the other runs, and the next is queued before any caller is told. */
 function occupy({ service: { app } }: TestService): { end(): Promise<unknown> } {
   let isOver = false
   const verifying = async (): Promise<void> => {

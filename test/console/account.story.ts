@@ -121,7 +121,7 @@ it('a session that is ended alone shows so in its tab, whose rows are gone', asy
   await other.getByRole('heading', { name: 'You were signed out' }).waitFor()
   await expect.poll(() => other.locator('main .row-link').count()).toBe(0)
   expect(await other.content()).not.toContain('Handbook')
-  // Chromium closes a dialog by itself at an Escape that nothing was done before.
+  // Chromium itself closes a dialog on a second Escape if nothing else was done between.
   for (let times = 0; times < 4; times++) await other.keyboard.press('Escape')
   await expect.poll(() => other.locator('dialog[open]').count()).toBe(1)
   expect(await page.getByRole('row').count()).toBe(2)

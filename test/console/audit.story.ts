@@ -187,12 +187,12 @@ it('follows the log; six thousand rows during a pause are complete afterwards, a
   await look(page, 'audit-live-paused')
   await page.getByRole('button', { name: 'Resume' }).click()
   await page.getByRole('button', { name: 'Pause' }).waitFor()
-  // Drawn are those in sight; one after the other they are all there.
+  // Only the rows in sight are drawn, but all of them can be reached.
   const log = page.getByRole('log')
   await tabTo(log)
   await page.keyboard.press('Home')
   await page.getByRole('button', { name: 'Resume' }).waitFor()
-  // The number of each row goes with its place, wherever one looks.
+  // The number of each row matches its place, wherever the log is scrolled.
   const [count, firsts] = await log.evaluate(async (box) => {
     const found = new Set<number>()
     for (let n = 0; n <= 20; n++) {
@@ -243,7 +243,7 @@ it('goes on over a restart of the server with each row once, and says what was l
     .evaluateAll((links) => links.map((link) => Number(link.getAttribute('href')?.split('/').at(-1))))
   expect(seqs).toEqual(Array.from(seqs, (_, index) => (seqs[0] as number) + index))
 
-  // Retention removes rows while the connection is away.
+  // Retention removes rows while the connection is down.
   await writeRows(test, 3)
   const following = page.getByText('Following', { exact: true })
   await following.waitFor()
@@ -269,7 +269,7 @@ it('ends with its reason when the role admin is ended, and leaves the pages of a
   await ada.client.role_grant_revoke({ actor_id: ada.actor_id, role_grant_id: grant?.id ?? '' })
   await page.getByRole('heading', { name: 'Only for admins' }).waitFor()
   await page.getByText('Your role admin was ended.').waitFor()
-  // Nothing was reloaded: the socket told, and the entries of admins went with the page.
+  // The socket reported it, so the menu entries of admins left with the page, without a reload.
   await page.getByRole('link', { name: 'Cells', exact: true }).waitFor()
   expect(await page.getByRole('link', { name: /^(People|Audit log)$/ }).count()).toBe(0)
 })
@@ -283,7 +283,7 @@ it('has one stream however many pages a tab shows, and says when other windows h
   await page.getByRole('link', { name: 'Live' }).click()
   await page.getByText('New events appear here').waitFor()
   await expect.poll(() => test.service.app.hub.count().streams).toBe(1)
-  // Newer ones with the same session end the oldest.
+  // Newer streams of the same session end the oldest.
   const others = await Promise.all(Array.from({ length: 12 }, () => openStream(test, { cookie: ada.cookie })))
   onTestFinished(() => {
     for (const one of others) one.leave()

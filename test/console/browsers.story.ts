@@ -64,7 +64,7 @@ it('a tab follows the account that another tab of the browser signs in', async (
   await page.goto('/admin/cells')
   await page.getByRole('link', { name: 'Plan' }).waitFor()
   const other = await page.context().newPage()
-  // As the link of an invite does, which whoever is signed in may open.
+  // As through the link of an invite, which can also be opened while signed in.
   await other.goto('/sign-up')
   await other.getByLabel('Username').fill('grace')
   await other.getByLabel('Password', { exact: true }).fill(long)
@@ -112,7 +112,7 @@ it('a dialog whose button waits is not sent by its key either', async () => {
   await page.getByRole('button', { name: /Again in/ }).waitFor()
   await page.keyboard.press('Control+Enter')
   await page.getByText('Too many attempts.').waitFor()
-  // Whatever the key has sent would have been answered before this.
+  // If the key had sent a request, it would have been answered before this one.
   await page.evaluate(() => fetch('/api/account/status'))
   expect(count).toBe(1)
   expect(await page.getByLabel('Label').inputValue()).toBe('Plan')

@@ -2,7 +2,7 @@ import type { Locator } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { check, consoleService, look, person } from './browser.ts'
 
-/** By keys: `fill` selects in the page, which the editor undoes if it draws before it has heard of it. */
+/** By keys: `fill` selects in the page, and the editor undoes that if it draws before it notices. */
 async function rewrite(editor: Locator, text: string): Promise<void> {
   await editor.press('Control+a')
   await editor.page().keyboard.insertText(text)
@@ -162,7 +162,7 @@ it('relations and items: added, moved, removed with a way back', async () => {
   const page = await person(test, ada.cookie)
   await page.goto(`/admin/cells/${book}/relations`)
   await page.getByLabel('Name').fill('intro')
-  // Those changed last are offered at once, the newest first.
+  // The cells changed last are offered at once, newest first.
   const other = page.getByRole('combobox', { name: 'Other cell' })
   await other.click()
   await expect
@@ -223,7 +223,7 @@ it('what is hostile stays text: scripts, links, marks and characters that turn t
   await page.getByRole('button', { name: 'More actions' }).first().click()
   await page.getByRole('menuitem', { name: 'Delete cell' }).click()
   const asked = page.getByRole('dialog')
-  // What nobody could type is named by its id.
+  // A cell whose label nobody could type is named by its id.
   await asked.getByRole('heading', { name: cell.id.slice(0, 8) }).waitFor()
   expect(await asked.innerText()).not.toMatch(/\u202e|\p{M}{9}/u)
   await look(page, 'hostile-dialog')

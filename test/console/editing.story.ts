@@ -28,12 +28,12 @@ async function edit(page: Page, id: string): Promise<Locator> {
   await isIn(editor)
   return editor
 }
-/** The editor takes the focus when it opens, and again from each of its mistakes. */
+/** The editor has the focus when it opens, and again after each mistake in it. */
 const isIn = (editor: Locator) =>
   expect
     .poll(() => editor.evaluate((own) => (own.getRootNode() as ShadowRoot).activeElement === own))
     .toBe(true)
-/** As from another program: all at once. */
+/** All at once, as from another program. */
 async function paste(page: Page, editor: Locator, text: string): Promise<void> {
   await page.evaluate((text) => navigator.clipboard.writeText(text), text)
   await isIn(editor)
@@ -86,7 +86,7 @@ it('sees that somebody has saved meanwhile; a conflict while one resolves is ask
   const editor = await edit(page, id)
   await paste(page, editor, '{"label": "Mine", "tags": [1, 2], "a": 2, "b": 1}')
   await ada.client.cell_update({ cell_id: id, data_patch: { tags: [1, 3] } })
-  // Back at the window after a while.
+  // The person comes back to the window after a while.
   await page.clock.fastForward(31_000)
   await page.evaluate(() => dispatchEvent(new Event('focus')))
   await page.getByText('ada saved version 2 meanwhile.').waitFor()
@@ -248,7 +248,7 @@ it('counts what a copy and a deletion concern, and asks for the name where other
   await look(page, 'cell-clone-refused')
   await whole.uncheck()
   await page.getByText('Copies 1 cell').waitFor()
-  // Grown between the count and the copy.
+  // The tree grows between the count and the copy.
   await whole.press('Escape')
   const wide = await make({ label: 'Wide' })
   await children(test, wide, 999, ada.actor_id)

@@ -20,7 +20,7 @@ it('a new server: from / to the first account, signed in, with the list of what 
   await setUp.click()
   await page.getByRole('heading', { name: 'Set up this server' }).waitFor()
 
-  // What is wrong is said beside each field, and the first one has the focus.
+  // Each wrong field says what is wrong with it, and the first one has the focus.
   await page.getByRole('button', { name: 'Set up' }).click()
   await expect
     .poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-invalid')))

@@ -166,7 +166,7 @@ it('dialogs, menus, rows and trees by keyboard: focus goes in, stays in and come
   await page.keyboard.press('k')
   expect(await focused(page)).toBe('bob')
 
-  // The tree is one stop: Tab leaves it, and comes back to where one was.
+  // The tree is one tab stop: Tab leaves it, and comes back to the same item.
   const item = (name: string) => page.getByRole('treeitem', { name, exact: true })
   await item('deep {1}').waitFor()
   await tabTo(item('label Handbook'))
@@ -213,7 +213,7 @@ it('a long list whose rows have other heights than expected scrolls without a ju
   const settled = () => page.waitForTimeout(400)
   await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight / 2))
   await settled()
-  // Upwards, over rows that were never seen, each step moves what is on screen by the step and nothing else.
+  // Upwards, over rows that were never drawn, each step moves what is on screen by exactly the step.
   const moves = await page.evaluate(async () => {
     const found: number[] = []
     const linkOnScreen = () =>
@@ -245,7 +245,7 @@ it('a long list whose rows have other heights than expected scrolls without a ju
   })
   expect(gap).toBe(0)
   expect(await topOf('row 0')).toBeGreaterThan(0)
-  // The end moves away while the rows before it are seen to be higher.
+  // The end moves away as the rows before it turn out to be higher.
   for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 800 })
     await page.evaluate(() => scrollTo(0, 0))

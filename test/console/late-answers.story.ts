@@ -122,7 +122,7 @@ it('what one account has done is not told to the next, nor is what was told', as
   })
   letGo(undefined)
   await isAnswered
-  // Whatever it said would be on screen with the next account.
+  // A late message would show up beside the next account.
   const grace = await test.account({ username: 'grace' })
   await page.getByLabel('Username or e-mail').fill('grace')
   await page.getByLabel('Password', { exact: true }).fill(grace.password)

@@ -31,7 +31,7 @@ it('an offer reaches the other browser at once, is accepted, and its end throws 
   await page.getByText('to be answered by').waitFor()
   await look(page, 'person-offered')
 
-  // Nothing was reloaded: the socket told.
+  // The socket reported the offer, without a reload.
   await hers.getByText('For the release').waitFor()
   await hers.getByText('ada offers you the role editor.').waitFor()
   await hers.getByRole('link', { name: 'Inbox 1 offer' }).waitFor()

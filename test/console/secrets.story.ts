@@ -7,7 +7,7 @@ import { hasFocus } from './keys.ts'
 
 const test = await consoleForFile({ invite_claim: 'code' })
 
-/** What asks for the secret has been sent and closed; the answer comes on another page. */
+/** The dialog that asks for the secret has been sent and closed; the answer comes on another page. */
 async function shownLate(page: Page, letGo: (refusal: undefined) => void, title: string): Promise<string> {
   await page.keyboard.press('Escape')
   await expect.poll(() => page.locator('dialog[open]').count()).toBe(0)

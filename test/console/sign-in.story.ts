@@ -142,7 +142,7 @@ it('no secret gets into an address, a title, storage, the console, a Referer or 
     ticket,
     ...Object.fromEntries(cookies.map(({ value }, n) => [`cookie ${n}`, value])),
   }
-  // The log has told of all of it.
+  // The log has recorded all of it.
   expect(told.filter((line) => line.includes('/api/account/login')).length).toBeGreaterThan(3)
   expect(Object.values(hidden).every((secret) => secret.length > 10)).toBe(true)
   const found = Object.entries(hidden).filter(([, secret]) => told.some((line) => line.includes(secret)))
@@ -169,10 +169,10 @@ it('what is on screen stays where the server cannot say again who is signed in',
   await ada.client.role_grant_revoke({ actor_id: bob.actor_id, role_grant_id: grant?.id ?? '' })
   await page.getByText('The database cannot be reached right now').waitFor()
   expect(await page.getByLabel('New password', { exact: true }).inputValue()).toBe(long)
-  // It is asked again once something answers.
+  // The page asks again once the service answers.
   await page.locator('nav > a[title=People]').waitFor({ state: 'detached' })
   expect(await page.getByLabel('New password', { exact: true }).inputValue()).toBe(long)
-  // Whoever has signed out in another tab leaves nothing on screen.
+  // After a sign-out in another tab, nothing stays on screen.
   await page.route('**/api/account/status**', (route) => route.abort())
   await page.evaluate(() => new BroadcastChannel('cellkeep').postMessage('signed_out'))
   await page.getByRole('heading', { name: 'You were signed out' }).waitFor()

@@ -142,7 +142,7 @@ describe('near misses', () => {
     ]
     await endRole(test, bob.actor_id, 'ended')
     await closeRole(test, bob.actor_id, 'closed')
-    // Held elsewhere and no longer: not near.
+    // A role that was held only elsewhere, and has ended, is not near.
     await hold(bob, 'unheld', there)
     await endRole(test, bob.actor_id, 'unheld')
     const found = await near(id, bob.actor_id)

@@ -138,7 +138,7 @@ describe('cell_list touches about a page of cells, in both orders, on the first 
     const { rows } = await workOf(test.databaseUrl, () =>
       many.client.cell_list({ limit: 20, visibility: 'private', order_direction: 'asc' }),
     )
-    // All that are read of each role, and one for each cell of the page.
+    // All grants that are read of each role, and one for each cell of the page.
     expect(rows.cell_grant).toBeLessThan(900 + 2 * 21)
   })
 
@@ -240,7 +240,7 @@ describe('one cell', () => {
       (await workOf(test.databaseUrl, () => test.client().cell_get({ id }))).pages
     const [few, many] = [await pages(small), await pages(large)]
     expect(few).toBeGreaterThan(100)
-    // The data of a single one takes more than fifty pages.
+    // The data of a single far cell takes more than fifty pages.
     expect(many).toBeLessThan(few + 50)
   })
 })
