@@ -240,7 +240,7 @@ describe('fold', () => {
       for (const other of [point.toLowerCase(), point.toUpperCase()])
         if ([...other].length === 1 && fold(other) !== fold(point)) apart.push(point)
     }
-    // Its upper case is I, but what most languages write for I is the dotted i.
+    // Its upper case is I, which most languages write for the dotted i.
     expect(apart).toEqual(['ı'])
   })
 

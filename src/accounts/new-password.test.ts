@@ -12,10 +12,10 @@ import { testService } from '../testing/index.ts'
 const directory = await mkdtemp(join(tmpdir(), 'ck-blocklist-'))
 afterAll(() => rm(directory, { recursive: true }))
 const own = join(directory, 'own.txt')
-// As an editor on Windows saves it.
+// With the BOM and line ends of an editor on Windows.
 writeFileSync(own, '\ufeffZwölf Äpfel im Korb\r\nour company slogan\r\n')
 
-/** In the builtin list. */
+/** A password of the built-in list. */
 const listed = 'qwertyqwerty'
 const password = 'a long password'
 const test = await serviceForFile({

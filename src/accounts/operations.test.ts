@@ -205,7 +205,7 @@ it('unlockAccount lets a name in again that failed too often', async () => {
   await fail()
   await unlock()
   for (const name of names) await expect(login(name)).resolves.toEqual({ ok: true })
-  // This address is known to the account now and has a bucket of its own.
+  // The account now knows this address, which therefore has a bucket of its own.
   await fail()
   await unlock()
   for (const name of names) await expect(login(name)).resolves.toEqual({ ok: true })

@@ -33,7 +33,7 @@ const namesOf = async (query: string, input: { scope_ids?: string[]; limit?: num
   (await search(query, input)).map(({ display_name }) => display_name)
 const attempt = async (client: Client, input: { scope_ids?: string[] | null } = {}) =>
   await reasonOf(client.actor_search({ query: 'x', ...input } as { query: string }))
-/** Actors of one account; their ids in the order of the names. */
+/** Creates actors of one account; resolves to their ids, in the order of the names. */
 const add = (...all: string[]) => Promise.all(all.map((name) => test.actor(names.id, name)))
 const grantAt = (actor_id: string, scope_id: string, role = 'teacher') =>
   test.roleGrant({ actor_id, role, scope_kind: 'room', scope_id })
@@ -45,7 +45,7 @@ describe('a search finds names that begin with the text', () => {
       expect(await namesOf(query)).toEqual(['e\u0301LAN', 'Élodie'])
     expect(await namesOf('ÉLO')).toEqual(['Élodie'])
     expect(await namesOf('el')).toEqual(['elan'])
-    // Each code point alone: a final sigma counts as itself, and ß is not ss.
+    // Each code point is folded alone: a final sigma counts as itself, and ß is not ss.
     expect(await namesOf('σίσυφοσ')).toEqual(['ΣΊΣΥΦΟΣ'])
     expect(await namesOf('σίσυφος')).toEqual(['ΣΊΣΥΦΟΣ'])
     expect(await namesOf('strass')).toEqual(['STRASSE'])

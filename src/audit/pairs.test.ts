@@ -9,7 +9,7 @@ import type { Work } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
 import type { AuditSubject } from './audit.ts'
 
-/** The two ids of a pair belong to one account, whoever names them. */
+/** The two ids of a pair belong to one account, whoever gives them. */
 
 let work: (tools: Work) => unknown = () => {}
 const actions = {

@@ -9,7 +9,7 @@ import { runHash } from './hash-threads.ts'
 const cheap = { memoryCost: 64, timeCost: 1, parallelism: 1 }
 const dear = { memoryCost: 65_536, timeCost: 4, parallelism: 1 }
 
-/** Arguments of `nice`. From 19 on every other priority is a higher one, which takes a right that the process lacks. */
+/** Arguments of `nice`. From 19 on, any other priority is a higher one, for which the process lacks the right. */
 const unprivileged = [
   ...['-n', '19'],
   ...(process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-sys_nice'] : []),

@@ -173,7 +173,7 @@ describe('retry with a deadline', () => {
     const down = () => page(503, 'down', { 'retry-after': '0' })
     answer(...Array.from({ length: 50 }, down))
     const given = await client.try.cell_create({ data: {} })
-    // 0 if the deadline cut the last attempt.
+    // 0 if the deadline cut the last attempt short.
     expect([0, 503]).toContain(given.ok ? 200 : given.error.status)
     expect(seen.length).toBeGreaterThan(1)
     expect(seen.length).toBeLessThan(10)

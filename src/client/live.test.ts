@@ -249,7 +249,7 @@ describe('a line that breaks', () => {
     const live = liveOf({ url: wire.url })
     await live.account_verify()
     const lost = event(live, 'lost')
-    // What is sent after the cut never arrives, and must not be resent.
+    // What is sent after the cut never arrives, and must not be sent again.
     wire.cut()
     const calls = await Promise.all([live.try.cell_create({ data: { at: 'the cut' } })])
     expect(calls).toMatchObject([{ ok: false, error: { reason: 'connection_lost' } }])

@@ -24,7 +24,7 @@ const nobody = 'authentication_required'
 describe('forRequest', () => {
   it('serves visitors at once from one client, each as whoever they are', async () => {
     const client = createClient({ url: test.url, jar: true, use: [batch()] })
-    // A server that greets by name and signs in, as a framework for pages would.
+    // A server that greets its visitors by name and signs them in, as a framework for pages would.
     const pages = createServer(async (request, response) => {
       const visitor = forRequest(client, request)
       const [, username, password] = (request.url ?? '').split('/').map(decodeURIComponent)

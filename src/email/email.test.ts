@@ -136,7 +136,7 @@ describe('account_email_change', () => {
     expect(await confirmed(await tokenTo(ada))).toEqual(gone)
     for (const end of [
       () => change(null),
-      // There is none any more.
+      // The e-mail is already removed here.
       () => change(null),
       () => operations.setEmail({ account_id: ada.id, email: 'ada@x.io' }, by),
     ]) {

@@ -33,7 +33,7 @@ beforeEach(async () => {
   await operations.verifyEmail({ account_id: ada.id }, by)
 })
 
-/** Registers with what the device answers. */
+/** Registers with the device's answer. */
 const register = (forged: Forged, traits = {}) => addPasskey(ada, device(traits), forged)
 const notices = async () => (await messagesTo(test, ada)).map(({ what }) => what)
 const own = (event_type: string, more: object = {}) => ({

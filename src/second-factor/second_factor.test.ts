@@ -190,7 +190,7 @@ describe('a flow', () => {
     const flow = await begin(ada)
     const totp = wrongCode(ada.secret)
     const replies = await Promise.all(Array.from({ length: 20 }, () => secondStep(test, flow, { totp })))
-    // The fifth ends the flow, so of those before it that come later some find none.
+    // The fifth ends the flow, so some of the first four may find none if they are judged later.
     const refused = statuses(replies).filter((status) => status === 401)
     expect(refused.length).toBeGreaterThan(0)
     expect(refused.length).toBeLessThanOrEqual(5)

@@ -90,7 +90,7 @@ beforeEach(async () => {
   return () => socket.close()
 })
 
-/** Looked at in a turn of the event loop of its own. */
+/** Large enough to be handled in an event loop turn of its own. */
 const large = 'x'.repeat(100_000)
 
 const cancel = (request_id: unknown): void =>

@@ -28,17 +28,17 @@ const ada = await test.account({ roles: ['admin'] })
 const openAs = ({ cookie }: TestAccount, path?: string): Promise<TestSocket> =>
   openSocket(test.url, { cookie }, path)
 
-/** The answer to the frame; the `heartbeat` after it proves that nothing else came. */
+/** The answer to the frame; the reply to the `heartbeat` after it proves that nothing else came. */
 async function answered(frame: unknown): Promise<unknown> {
   const socket = await openAs(ada)
   socket.send(frame)
-  // Awaited first: a heartbeat overtakes what waits for the socket's admission.
+  // Awaited first, because a heartbeat overtakes messages that wait for the socket's admission.
   const first = await socket.next()
   expect(await furtherOf(socket)).toEqual([])
   return first
 }
 
-/** What else arrived. */
+/** What else has arrived. */
 async function furtherOf(socket: TestSocket): Promise<unknown[]> {
   await socket.call('heartbeat', undefined, 'after')
   await socket.close()

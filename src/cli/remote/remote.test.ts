@@ -109,7 +109,7 @@ describe('login', () => {
   })
 })
 
-/** Runs a command at a terminal, where each prompt, told by its first word, gets its answer. */
+/** Runs a command at a terminal; each prompt, known by its first word, gets its answer. */
 async function typing(answers: Record<string, string>, ...args: string[]): Promise<[number, string]> {
   const typed = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => typed })
   let screen = ''
@@ -303,7 +303,7 @@ describe('completion', () => {
 it('new refuses a place that is taken, or cannot be made, and says so', async () => {
   const { code, stdout } = await cellkeep(['new', 'notes'])
   expect([code, stdout]).toEqual([0, expect.stringContaining('npm install')])
-  // Without `exec` the shell between npm and the server would keep a signal to itself.
+  // Without `exec`, the shell between npm and the server would not pass signals on.
   expect(JSON.parse(await readFile(join(home, 'notes', 'package.json'), 'utf8'))).toMatchObject({
     name: 'notes',
     scripts: { start: 'exec cellkeep start' },
