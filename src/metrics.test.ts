@@ -84,7 +84,7 @@ describe('metrics', () => {
     expect(all).toBe(named.reduce((sum, count) => sum + count))
   })
 
-  it('let what is unknown share a value', async () => {
+  it('let unknown names share a value', async () => {
     for (const name of ['no_such_method', 'nor_this_one']) await rpc(call(name))
     for (const path of ['/none', '/api/rpc/', '/API/RPC', '/api/account/logins'])
       await fetch(test.url + path, { method: 'PROPFIND' })

@@ -102,12 +102,12 @@ describe.each(all)('the declaration of $method', (action) => {
     else expect(action.event).toBeUndefined()
   })
 
-  it('can be said in JSON Schema, input and output', () => {
+  it('can be expressed in JSON Schema, input and output', () => {
     for (const [schema, io] of [[action.input, 'input'] as const, [action.output, 'output'] as const])
       expect(z.toJSONSchema(schema, { io, unrepresentable: 'any' })).toBeTypeOf('object')
   })
 
-  it('says so if the answer holds a secret, which must not be kept for repetitions of the call', () => {
+  it('says whether its reply holds a secret, which must not be kept for repetitions', () => {
     const secrets = ['token', 'secret', 'link', 'recovery_codes']
     const holdsSecret = secrets.some((key) => key in ((action.output as z.ZodObject).shape ?? {}))
     expect(action.secret_reply ?? false).toBe(action.side_effects && holdsSecret)
@@ -152,7 +152,7 @@ describe.each(guarded)('$method without a credential', ({ method, side_effects }
 })
 
 describe.each(bySession)('the input of $method', ({ method, side_effects, input }) => {
-  it('knows no other keys, those of every object included', async () => {
+  it('takes no unknown keys, in any of its objects', async () => {
     const known = new Set(Object.keys(input.shape))
     const others = ['zz_unknown', '__proto__', 'constructor', 'toString', 'hasOwnProperty', 'Acting']
     for (const key of others.filter((name) => !known.has(name))) {
@@ -205,7 +205,7 @@ describe.each(bySession)('the input of $method', ({ method, side_effects, input 
       }
   })
 
-  it('of any type is refused or taken, and never fails', async () => {
+  it('of any type is refused or accepted, and never fails', async () => {
     const values = ['null', 'true', '0', '-1', '1.5', '1e400', '9007199254740993', '""', '[]', '{}', '[null]']
     for (const key of Object.keys(input.shape))
       for (const value of values) {
@@ -267,7 +267,7 @@ describe.each(steady)('$method by GET', ({ method, auth }) => {
 })
 
 describe.each(noInput)('$method takes no input', ({ method }) => {
-  it('and succeeds without params and with none in them', async () => {
+  it('and succeeds with params that are absent or empty', async () => {
     // One method needs a second factor first.
     for (const params of [undefined, {}])
       expect(['ok', 'second_factor_missing']).toContain(reasonOf(await post(method, params, await keeper())))
@@ -276,7 +276,7 @@ describe.each(noInput)('$method takes no input', ({ method }) => {
 })
 
 describe.each(open)('$method', ({ method }) => {
-  it('answers the anonymous with something else than 401', async () => {
+  it('answers anonymous callers with something other than 401', async () => {
     expect((await post(method, {})).status).not.toBe(401)
   })
 })

@@ -105,7 +105,7 @@ describe('imports of src', () => {
     expect(files.filter((file) => layerOf(file) < 0)).toEqual([])
   })
 
-  it('every folder stands in the layers of ARCHITECTURE.md', () => {
+  it('every folder is in the layers of ARCHITECTURE.md', () => {
     const table =
       /\| Layer \|[\s\S]*?\n\n/.exec(readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8'))?.[0] ?? ''
     const folders = new Set(files.filter((file) => file.split('/').length > 2).map(featureOf))
@@ -152,7 +152,7 @@ describe('imports of src', () => {
     expect(outside.map(shown)).toEqual([])
   })
 
-  it('no files name each other in a ring', () => {
+  it('no files import each other in a cycle', () => {
     const next = new Map(
       files.map((file) => [file, local.filter(({ from }) => from === file).map(({ to }) => to)]),
     )

@@ -129,7 +129,7 @@ describe('a search finds names that begin with the text', () => {
     expect(await search('live')).toHaveLength(2)
   })
 
-  it('20 of them where nothing is said, 1 to 50 on request, always the same ones', async () => {
+  it('20 of them by default, 1 to 50 on request, always the same ones', async () => {
     const ids = await add(...Array.from({ length: 60 }, () => 'many'))
     const found = (await search('many', { limit: 50 })).map(({ id }) => id)
     expect(found).toEqual(ids.sort().slice(0, 50))
@@ -214,7 +214,7 @@ describe('a search without scopes', () => {
     expect(await attempt(ada.client)).toBe('actor_search_scope_required')
   })
 
-  it('is refused in one way, whether it would find somebody or not', async () => {
+  it('is refused alike, whether it would find somebody or not', async () => {
     const { cookie } = await test.account()
     const answers = await Promise.all(
       ['root', 'nobody at all'].map((query) => rpc(test.url, call('actor_search', { query }), { cookie })),

@@ -153,7 +153,7 @@ describe('audit_log_activity', () => {
   const counts = async (input?: Partial<Asked>) =>
     (await activity(input)).map(({ success, failure }) => [success, failure])
 
-  it('counts successes and failures of each stretch of time, and of nothing outside', async () => {
+  it('counts successes and failures of each bucket, and of nothing outside', async () => {
     // One row a second, from 10 s before the period to 70 s into it.
     await plant(80, {
       created_at: sql`${began}::timestamptz + (i - 11) * interval '1 s'`,

@@ -267,7 +267,7 @@ describe('retention', () => {
     return found
   }
 
-  it('drops partitions that are old as a whole, after one gap is told', async () => {
+  it('drops partitions that are old as a whole, which a stream sees as one gap', async () => {
     const { seq: start } = await position()
     const [first, second] = [await fill('40 days'), await fill('31 days')]
     await plant(1, '1 day')

@@ -243,7 +243,7 @@ describe('a stream ends when its authority expires', () => {
 })
 
 describe('a stream whose end no signal told', () => {
-  it('ends at the next check of the net', async () => {
+  it('ends at the next regular check', async () => {
     const { account, streams } = await world()
     const { db, hub } = test.service.app
     await db.run(sql`delete from api_token where account_id = ${account.id}::uuid`)

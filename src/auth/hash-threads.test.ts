@@ -52,7 +52,7 @@ describe('hashing threads', () => {
   })
 
   test.runIf(spawnSync('nice', [...unprivileged, 'true']).status === 0)(
-    'say once that they may not, and compute all the same',
+    'say once that they may not lower their priority, and compute all the same',
     async () => {
       const program = `
       const { onPriorityKept, runHash } = await import(${JSON.stringify(new URL('./hash-threads.ts', import.meta.url))})

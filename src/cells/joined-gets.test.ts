@@ -52,7 +52,7 @@ it('a get that joins others is answered as it is alone, whoever asks beside it',
   for (let round = 0; round < 3; round++) expect(await Promise.all(asked.map(get))).toEqual(alone)
 })
 
-it('gets of one turn share a statement, up to the most for one', async () => {
+it('gets of one turn share a statement, up to its maximum', async () => {
   const count = async (many: number): Promise<number> => {
     sent.length = 0
     await Promise.all(Array.from({ length: many }, () => get({ cookie: undefined, input: { id: open } })))
@@ -74,7 +74,7 @@ it('an answer belongs to its caller alone', async () => {
   expect(second.cell.data).toEqual({})
 })
 
-it('what a database refuses of one key is refused before it joins', async () => {
+it('a key that the database would refuse is refused before it joins others', async () => {
   const [refused, found] = await Promise.all([
     get({ cookie: undefined, input: { path: 'a\0b' } }),
     get({ cookie: undefined, input: { path: 'open' } }),

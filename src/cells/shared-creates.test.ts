@@ -84,7 +84,7 @@ it('each is answered, counted and recorded as it is alone', async () => {
   }
 })
 
-it('one that has no room, no account any more, a path or much data leaves its neighbours alone', async () => {
+it('one without room or account, or with a path or much data, does not affect its neighbours', async () => {
   const [far, near, full, gone, root] = await Promise.all([
     test.account(),
     test.account(),

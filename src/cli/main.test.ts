@@ -95,7 +95,7 @@ describe('wrong usage is exit code 2 and says how it goes', () => {
   })
 })
 
-it.runIf(existsSync('/dev/full'))('output that found no room is exit code 1, down to its last line', () => {
+it.runIf(existsSync('/dev/full'))('output that finds no room is exit code 1, even for its last line', () => {
   const full = openSync('/dev/full', 'w')
   const { status, stderr } = spawnSync(process.execPath, [program, '--version'], {
     stdio: ['ignore', full, 'pipe'],

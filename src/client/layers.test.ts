@@ -187,7 +187,7 @@ describe('retry with a deadline', () => {
     expect(other.seen).toHaveLength(3)
   })
 
-  it('reads by GET without a key, and sends once, without one, what takes none', async () => {
+  it('reads by GET without a key, and sends a method that takes no key once', async () => {
     const { client, answer, seen } = await withDeadline()
     answer(page(429, '{}', { 'retry-after': '0' }))
     await client.cell_list()

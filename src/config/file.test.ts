@@ -126,7 +126,7 @@ it('a plain Node process loads TypeScript and refuses what does not parse', asyn
 it.each([
   ['import', "import { sep } from 'node:path'\nexport default { data_dir: sep }\n"],
   ['export', 'export default { port: 1 }\n'],
-])('says how a package becomes one of modules, at its first %s', async (_word, text) => {
+])('says how a package is made to use modules, at its first %s', async (_word, text) => {
   await put('package.json', '{ "type": "commonjs" }')
   await put('cellkeep.config.ts', text)
   const { said } = await inNode(`await refused('cellkeep.config.ts')`)

@@ -186,7 +186,7 @@ describe('a repetition', () => {
     expect(runs).toBe(ran + 3)
   })
 
-  it('takes the limiter, and no consumer code: neither handler nor effect', async () => {
+  it('is charged to the limiter, and runs no consumer code: neither handler nor effect', async () => {
     const [key, ran] = [newKey(), runs]
     effects.length = 0
     for (let n = 0; n < 3; n++) await rpc(test.url, call('answer', { text: 'once' }), under(key))
@@ -222,7 +222,7 @@ describe('a key', () => {
     await test.service.operations.removeActor({ actor_id: twin }, { via: 'testing' })
   })
 
-  it('is of the same input where null stands for what was left out, and not where it says something', async () => {
+  it('is of the same input if null stands for what was left out, and not if null has a meaning', async () => {
     const [key, other] = [newKey(), newKey()]
     const first = await create(key)
     const same = await create(key, { data: {}, kind: null, path: null })
@@ -269,7 +269,7 @@ describe('a key', () => {
     expect(await cellCount()).toBe(cells)
   })
 
-  it('over a WebSocket is a member of the envelope, and so is the word that the reply is an old one', async () => {
+  it('over a WebSocket is a member of the envelope, and so is the mark of a replayed reply', async () => {
     const socket = await openSocket(test.url, { cookie: ada.cookie })
     const say = async (id: number, idempotency_key: unknown) => {
       socket.send({ ...call('cell_create', { data: { by: 'socket' } }, id), idempotency_key })
@@ -359,7 +359,7 @@ describe('what is kept', () => {
     expect(await rowsOf(bob.id)).toHaveLength(1)
   })
 
-  it('is at most 10,000 live keys of an account; the next has to wait for the oldest, and repetitions go on', async () => {
+  it('is at most 10,000 live keys of an account; the next has to wait for the oldest, but repetitions work', async () => {
     const bob = await test.account()
     const key = newKey()
     await create(key, { data: {} }, bob)

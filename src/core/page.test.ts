@@ -161,7 +161,7 @@ describe.each(lists)('the pages of $method', (list) => {
     expect(pages.slice(0, -1).every(({ length }) => length === 7)).toBe(true)
   })
 
-  it('have 1 to their maximum of rows, the usual number where nothing is said; a full last one has no cursor', async () => {
+  it('have 1 to their maximum of rows, a default if no limit is given; a full last one has no cursor', async () => {
     const { usual, max } = list
     const [kept] = await idsOf(list)
     await run(list.plant(2 * max - 1, '1 hour'))

@@ -67,7 +67,7 @@ const ok = (...texts: string[]) => ({
   effects: texts.length,
 })
 
-it('calls of one moment share a statement and its commit, up to its max, and each has its own row', async () => {
+it('calls at one moment share a statement and its commit, up to its max, and each has its own row', async () => {
   expect(await outcomes('a', 'b', 'c')).toEqual(ok('a', 'b', 'c'))
   expect(await transactions()).toBe(1)
   await lab.reset()
@@ -75,7 +75,7 @@ it('calls of one moment share a statement and its commit, up to its max, and eac
   expect(await transactions()).toBe(2)
 })
 
-it('what the statement leaves out goes alone', async () => {
+it('a call that the statement leaves out goes alone', async () => {
   expect(await outcomes('a', 'alone', 'b')).toEqual(ok('a', 'alone', 'b'))
   expect(await transactions()).toBe(2)
   await lab.reset()
@@ -113,7 +113,7 @@ it('a lost connection leaves the outcome of all unknown, and no failure rows', a
   })
 })
 
-it('what was stored is answered as such, even if there is no connection to be had by then', async () => {
+it('what was stored is answered as such, even if no connection is available by then', async () => {
   const [stored, full, over] = [1, 2, 3].map(() => Promise.withResolvers<void>())
   lab.work = async ({ single }, text) => {
     const statement = sql`noted as (${write(text)} returning text)`

@@ -83,7 +83,7 @@ it('leaves upgrades on other paths to the application, if it has a listener for 
 })
 
 it.each([true, false])(
-  'answers what merely offers an upgrade as if it had not; Node asks first: %s',
+  'answers a request that merely offers an upgrade as if it had not; Node asks first: %s',
   async (asks) => {
     const server = createServer(test.service, {
       request: ({ url, headers }, response) => response.end(JSON.stringify([url, headers['x-mine']])),

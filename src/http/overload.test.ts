@@ -152,7 +152,7 @@ describe('an answer that is not read', () => {
     await expect.poll(() => unsent.bytes).toBe(0)
   })
 
-  it('does not where its client reads slowly', async () => {
+  it('does not if its client reads slowly', async () => {
     const socket = await open(impatient.url)
     socket.write(big(12))
     let received = 0
@@ -219,7 +219,7 @@ describe('a batch', () => {
     expect(hits).toBe(32)
   })
 
-  it('begins none either behind 16 MiB that found no room', async () => {
+  it('nor does it behind 16 MiB that found no room', async () => {
     const sockets = await underThreeQuarters()
     const entries = Array.from({ length: 8 }, (_, id) => call('big', { size: 10 }, id))
     const { json } = await rpc(test.url, entries)
@@ -305,7 +305,7 @@ describe('a body', () => {
     expect(answers.sort()).toEqual([...Array(3).fill([400, false]), [503, true]])
   })
 
-  it('that is large is looked at in a turn of its own, so that others are answered between several', async () => {
+  it('that is large is handled in a turn of its own, so that others are answered in between', async () => {
     turns = new Map()
     let isOver = false
     const counting = countTurns(() => isOver)

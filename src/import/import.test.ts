@@ -85,7 +85,7 @@ describe('an imported hash', () => {
     expect(await app.db.rows(sql`select username from replaced`)).toEqual([{ username: 'crowd' }])
   })
 
-  it('of a format or cost that is not taken is refused by its line', async () => {
+  it('of an unsupported format or cost is refused with its line', async () => {
     const tail = cheap.slice(7)
     const bad: [password: unknown, reason: string][] = [
       [`$2x$04$${tail}`, 'hash_unsupported'],
@@ -199,7 +199,7 @@ describe('a line', () => {
 })
 
 describe('an import', () => {
-  it('goes on where it stopped, and knows lines again by source and external id', async () => {
+  it('goes on where it stopped, and recognises lines by source and external id', async () => {
     const lines = users('resumed', 1203)
     const stop = new AbortController()
     const seen: number[] = []

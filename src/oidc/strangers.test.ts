@@ -130,7 +130,7 @@ describe('with on_unknown invite_only', () => {
     ])
   })
 
-  it('a link that an admin ends meanwhile admits nobody, not by the one that was made in its place either', async () => {
+  it('a link that an admin ends meanwhile admits nobody, even if another was made in its place', async () => {
     const test = await serviceWith({ on_unknown: 'invite_only' }, { invite_claim: 'code', ...mailIsDown })
     const { operations } = test.service
     const invite_id = await invite(test, { username: 'lovelace' })

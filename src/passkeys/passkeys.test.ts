@@ -78,7 +78,7 @@ describe('a passkey is registered', () => {
     expect(passkey).toMatchObject({ first_factor: false, second_factor: true })
   })
 
-  it('also when somebody gave up and begins anew; the challenge of before is dead', async () => {
+  it('even after an earlier attempt was given up, whose challenge is dead', async () => {
     const phone = device()
     const begin = async () => (await ada.client.account_passkey_register_begin({})).options as never
     const finish = (options: never) =>

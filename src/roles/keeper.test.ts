@@ -19,7 +19,7 @@ const keepers = async () =>
 const transfer = ({ actor_id }: Pick<TestAccount, 'actor_id'>) => ops().transferKeeper({ actor_id }, by)
 const scope = { scope_kind: null, scope_id: null }
 
-it('moves keeper in one transaction, with a row for what came and a row for each that went', async () => {
+it('moves keeper in one transaction, with a row for the new grant and a row for each that ends', async () => {
   const [ada, bob] = await Promise.all([test.account({ roles: ['keeper', 'admin'] }), test.account()])
   const [old] = (await ops().findAccount({ ref: ada.id })).role_grants.filter(({ role }) => role === 'keeper')
   const rows = (role_grant_id: unknown) => [

@@ -54,7 +54,7 @@ describe.each(['memory', 'postgres'] as const)(
       }
     })
 
-    it('does not set free by its success what others have used up, which would tell that somebody has the name', async () => {
+    it('does not free by its success what others have used up, which would reveal that the name exists', async () => {
       const [ada, home] = [await test.account(), freshIp()]
       await login(ada.username, password, home)
       await fail(ada.username, 11, freshIp)

@@ -141,7 +141,7 @@ describe.each(kinds)('one $kind', (kind) => {
     })
   })
 
-  it('of another account is like an invented one to who is not its owner', async () => {
+  it('of another account is like an invented one to anyone but its owner', async () => {
     const [ada, bob] = [await test.account(), await test.account()]
     const foreign = await kind.make(bob)
     const answer = await scenario(test, () => (ada.client[kind.own] as Own)({ [key]: foreign.id }))

@@ -139,7 +139,7 @@ describe('a message', () => {
     await socket.close()
   })
 
-  it('for a method that is public tells it nothing of the caller, and takes a credential that lives', async () => {
+  it('for a public method tells it nothing of the caller, and needs a credential that is live', async () => {
     const eve = await test.account()
     const socket = await openAs(eve)
     expect(await socket.call('who_is_it')).toMatchObject({
@@ -187,7 +187,7 @@ describe('the actor of a message', () => {
     await Promise.all([plain.close(), bound.close()])
   })
 
-  it('has the roles of this moment: one revoked between two messages bites on the second', async () => {
+  it('has the roles of this moment: a revocation between two messages applies to the second', async () => {
     const eve = await test.account({ roles: ['admin'] })
     const socket = await openAs(eve)
     expect(outcomeOf(await socket.call('admin_account_list'))).toBe('ok')

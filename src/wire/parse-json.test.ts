@@ -43,7 +43,7 @@ describe('parseJson', () => {
     )
   })
 
-  it('takes no key for one that somebody else has sent', () => {
+  it('confuses no key with one that somebody else has sent', () => {
     for (const at of ['x', 'y', 'z']) {
       expect(parseJson(`{"${at}":1,"\\\\":2}`)).toEqual({ [at]: 1, '\\': 2 })
       for (const [escaped, key] of [

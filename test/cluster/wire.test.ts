@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { wireTo } from './wire.ts'
 
-it('keeps the order of what it carries, also when its delay ends', async () => {
+it('keeps the order of what it carries, even when its delay ends', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'ck-wire-'))
   const socket = join(dir, 'socket')
   const echo = createServer((one) => one.pipe(one)).listen(socket)

@@ -107,7 +107,7 @@ it('a changed password signs out everywhere, and another browser says so', async
   await other.getByRole('heading', { name: 'My account' }).waitFor()
 })
 
-it('a session that is ended alone shows so in its tab, whose rows are gone', async () => {
+it('ending a single session is shown in its tab, whose rows are gone', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada' })
   await ada.client.cell_create({ data: { label: 'Handbook' } })
@@ -127,7 +127,7 @@ it('a session that is ended alone shows so in its tab, whose rows are gone', asy
   expect(await page.getByRole('row').count()).toBe(2)
 })
 
-it('deletes the own account after its name is typed; the last admin reads why not', async () => {
+it('deletes one’s own account after its name is typed; the last admin reads why not', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const page = await person(test, ada.cookie)

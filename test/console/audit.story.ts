@@ -79,7 +79,7 @@ it('the audit log in sentences, with every filter in the address, and each row i
   await expect.poll(() => new URL(page.url()).search).toBe('?event=invite_create')
 })
 
-it('says that there are newer events, moves nothing meanwhile, and shows them where one asks', async () => {
+it('says that there are newer events, moves nothing meanwhile, and shows them on request', async () => {
   const ada = await admin()
   const invite = (username: string) => ada.client.invite_create({ username })
   await invite('first')
@@ -98,7 +98,7 @@ it('says that there are newer events, moves nothing meanwhile, and shows them wh
   await show.waitFor({ state: 'detached' })
 })
 
-it('a bar, or its row of the table, leads to its stretch of time; times are local, and say so', async () => {
+it('a bar, or its row of the table, leads to its period; times are local, and say so', async () => {
   const ada = await admin()
   await auditRows(test, 40, {
     created_at: sql`now() - (41 - i) * interval '30 minutes'`,
@@ -166,7 +166,7 @@ it('exports the lines that the command line exports, and can be stopped', async 
   held.resolve()
 })
 
-it('follows the log; six thousand rows during a pause are complete afterwards, and holes are said', async () => {
+it('follows the log; six thousand rows during a pause are complete afterwards, and gaps are shown', async () => {
   const ada = await admin()
   const page = await opened(ada, '/admin/audit/live')
   await page.getByText('New events appear here').waitFor()
@@ -213,7 +213,7 @@ it('follows the log; six thousand rows during a pause are complete afterwards, a
   await page.getByText('No event matches these filters.').waitFor()
 })
 
-it('goes on over a restart of the server with each row once, and says what was lost', async () => {
+it('continues after a restart of the server with each row once, and says what was lost', async () => {
   const ada = await admin()
   const second = await consoleService({ database_url: test.databaseUrl })
   onTestFinished(() => second.close())

@@ -122,7 +122,7 @@ it('shares with a person and with a role, changes the level, stops, and makes pu
   expect((await test.client().try.cell_get({ id: cell.id })).ok).toBe(true)
 })
 
-it('leaves what was shared by name, and says when a role still admits', async () => {
+it('a grantee leaves a cell, and is told if a role still admits', async () => {
   await using test = await consoleService({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const grace = await test.account({ username: 'grace', roles: ['editor'] })
@@ -154,7 +154,7 @@ it('leaves what was shared by name, and says when a role still admits', async ()
   expect((await grace.client.try.cell_get({ id: cell_id })).ok).toBe(false)
 })
 
-it('relations and items: added, moved, removed with a way back', async () => {
+it('relations and items: added, moved, removed and undone', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada' })
   const make = async (label: string) => (await ada.client.cell_create({ data: { label } })).cell.id
@@ -202,7 +202,7 @@ it('relations and items: added, moved, removed with a way back', async () => {
   await look(page, 'cell-timeline')
 })
 
-it('what is hostile stays text: scripts, links, marks and characters that turn the line', async () => {
+it('hostile content stays text: scripts, links, marks and characters that reverse it', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const label =
@@ -233,7 +233,7 @@ it('what is hostile stays text: scripts, links, marks and characters that turn t
   await look(page, 'hostile-list')
 })
 
-it('what is hostile in a name changes nothing beside it: in menus, sentences, options, buttons and dialogs', async () => {
+it('a hostile name changes nothing beside it: in menus, sentences, options, buttons and dialogs', async () => {
   await using test = await consoleService({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
   const ada = await test.account({ username: 'ada', roles: ['admin', 'editor'] })
   const grace = await test.account({ username: 'grace' })

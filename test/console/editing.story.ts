@@ -79,7 +79,7 @@ it('marks on its line what cannot be sent, and what the service refuses', async 
   await page.getByText('version 2').waitFor()
 })
 
-it('sees that somebody has saved meanwhile; a conflict while one resolves is asked again; arrays are whole', async () => {
+it('notices that somebody has saved; a conflict while resolving asks again; arrays stay whole', async () => {
   const id = await make({ label: 'Plan', tags: [1], a: 1, b: 1 })
   const page = await person(test, ada.cookie)
   await page.clock.install()
@@ -148,7 +148,7 @@ it('unsaved text: leaving asks; it outlives a session that ended, and nobody els
   expect(await editor.innerText()).not.toContain('unsaved words')
 })
 
-it('says why nothing was saved, and keeps what was typed by whoever may not save it any more', async () => {
+it('says why nothing was saved, and keeps what was typed if it may no longer be saved', async () => {
   ada = await test.account({ username: 'babbage' })
   const root = await test.account({ username: 'root', roles: ['admin'] })
   const hopper = await test.account({ username: 'hopper', roles: ['admin'] })
@@ -179,7 +179,7 @@ it('says why nothing was saved, and keeps what was typed by whoever may not save
   expect(await editor.innerText()).toContain('unsaved words')
 })
 
-it('keys that objects have anyway survive view, review, merge and save; the largest cell opens and takes a key', async () => {
+it('keys that every object inherits survive view, review, merge and save; the largest cell opens and takes a key', async () => {
   ada = await test.account({ username: 'lovelace' })
   const id = await make(JSON.parse('{"label": "Odd", "__proto__": {"x": 1}, "constructor": 2}'))
   const page = await person(test, ada.cookie)
@@ -217,7 +217,7 @@ it('keys that objects have anyway survive view, review, merge and save; the larg
   expect(await page.getByRole('button', { name: 'Review changes' }).getAttribute('aria-disabled')).toBeNull()
 })
 
-it('counts what a copy and a deletion concern, and asks for the name where others are concerned', async () => {
+it('counts what a copy or a deletion affects, and asks for the name if others are affected', async () => {
   const [book, page1] = [await make({ label: 'Book' }), await make({ label: 'Page' })]
   await ada.client.cell_item_insert({ parent_id: book, child_id: page1, position: '1' })
   const page = await person(test, ada.cookie)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { consoleService, look, person } from './browser.ts'
 
-it('every method has a form and its refusals in words; calls are typed, marked, asked about and copied', async () => {
+it('every method has a form and its refusals in words; calls are typed, checked, confirmed and copied', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const page = await person(test, ada.cookie)

@@ -7,7 +7,7 @@ const test = await consoleForFile({
   audit_stream: false,
 })
 
-it('a name that one has changed is the new one wherever it stands', async () => {
+it('a changed name is new wherever it is shown', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const grace = await test.account({ username: 'grace' })
   await grace.client.cell_create({ data: { label: 'Plan' }, visibility: 'public' })

@@ -76,7 +76,7 @@ it('every part of the kit in light, dark and on a phone', async () => {
   await look(page, 'gallery-toasts')
 })
 
-it('buttons and fields by keyboard: what is off says why and does nothing', async () => {
+it('buttons and fields by keyboard: a disabled one says why and does nothing', async () => {
   const page = await gallery()
   await press(page.getByRole('button', { name: 'plain', exact: true }))
   await page.getByText('Pressed plain').waitFor()
@@ -273,7 +273,7 @@ it('a row keeps the focus however far the list is scrolled away from it', async 
   expect(await focused(page)).toBe('row 11')
 })
 
-it('a text that is too long is kept and said to be, and nothing is sent', async () => {
+it('a text that is too long is kept and marked, and nothing is sent', async () => {
   const page = await gallery()
   const ten = page.getByRole('textbox', { name: 'At most ten' })
   await ten.focus()
@@ -291,7 +291,7 @@ it('a text that is too long is kept and said to be, and nothing is sent', async 
   expect(await page.getByText('characters; at most').count()).toBe(0)
 })
 
-it('keys and fingers find the whole of a time too', async () => {
+it('the full form of a time is reached by key and touch, too', async () => {
   const page = await gallery()
   const time = page.getByRole('button', { name: '46m ago' })
   await press(time)

@@ -121,7 +121,7 @@ it('items move by mouse, by touch and by keys, are announced, and go back', asyn
   await expect.poll(() => stored(book)).toEqual(['three', 'four', 'two', 'one'])
 })
 
-it('two people move at once, and an item that one may not see has the place: every item is kept, in order', async () => {
+it('two people move at once, and a hidden item has the place: every item is kept, in order', async () => {
   const grace = await test.account({ username: 'grace' })
   const book = await withItems('one', 'two', 'three')
   // The shortest position between `1` and `2` is `1V`, which is taken by an item of somebody else.
@@ -154,7 +154,7 @@ it('two people move at once, and an item that one may not see has the place: eve
   await expect.poll(() => stored(book)).toEqual(['one', 'three'])
 })
 
-it('relations: itself, a circle, hundreds, what is hidden absent; removed by key with a way back', async () => {
+it('relations: to itself, in a circle, hundreds, without hidden ones; removed by key and undone', async () => {
   const grace = await test.account({ username: 'hopper' })
   const [book, author, shelf] = [await make('Handbook'), await make('Ada'), await make('Shelf')]
   const set = (source_id: string, name: string, target_id: string) =>

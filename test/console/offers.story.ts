@@ -79,7 +79,7 @@ it('with several actors one acts as the chosen one: lists, pages, socket and str
   expect(actors.find(({ id }) => id === night)?.role_grants).toMatchObject([{ role: 'editor' }])
 })
 
-it('a role for a person with several actors is for one of them; a scoped admin is none', async () => {
+it('a role for a person with several actors is for one of them; a scoped admin is no admin', async () => {
   const ada = await admin('ada')
   const grace = await test.account({ username: 'grace' })
   await test.roleGrant({ actor_id: grace.actor_id, role: 'admin', scope_kind: 'room', scope_id })

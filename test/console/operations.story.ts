@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { consoleService, look, person } from './browser.ts'
 import { press, tabTo } from './keys.ts'
 
-it('says how the server is, and calls its methods', async () => {
+it('shows the state of the server, and calls its methods', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const page = await person(test, ada.cookie)
@@ -26,7 +26,7 @@ it('says how the server is, and calls its methods', async () => {
   expect((await ada.client.cell_list({})).cells).toHaveLength(1)
 })
 
-it('what the server has switched off is absent, and nothing asks for it', async () => {
+it('features that are off are absent, and nothing asks for them', async () => {
   await using test = await consoleService({
     ws: false,
     audit_stream: false,
@@ -88,7 +88,7 @@ it('by keyboard alone: shortcuts, rows, menus; focus is never lost', async () =>
   await page.getByRole('heading', { name: 'People' }).waitFor()
 })
 
-it('says where it cannot reach what it needs, and nothing where it can', async () => {
+it('says so where it cannot reach what it needs, and nothing where it can', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const grace = await test.account({ username: 'grace' })

@@ -75,7 +75,7 @@ it('says when the account of a passkey is gone', async () => {
   await page.getByText('This passkey was not accepted').waitFor()
 })
 
-it('proves again who it is with a passkey, where there is no password', async () => {
+it('reauthenticates with a passkey if there is no password', async () => {
   const test = await serviceOnLocalhost({ step_up: 'all' })
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)

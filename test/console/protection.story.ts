@@ -142,7 +142,7 @@ it('an address that the server does not accept calls from is named, with the set
   await page.getByText('CELLKEEP_ALLOWED_ORIGINS').waitFor()
 })
 
-it('says each kind of not being ready in words, and a lost connection, and reads once when it is back', async () => {
+it('explains each reason for not being ready, and a lost connection, and reads once when it is back', async () => {
   const ada = await admin()
   const page = await person(test, ada.cookie)
   let error = 'db_unreachable'

@@ -36,7 +36,7 @@ async function signIn(page: Page): Promise<void> {
 
 const ada = { sub: 'ada', email: 'ada@corp.example', email_verified: true, preferred_username: 'ada' }
 
-it('signs in with a provider and proves again with it, asks for the second factor, and says why not', async () => {
+it('signs in and reauthenticates with a provider, asks for the second factor, and explains refusals', async () => {
   const { corp, test } = await withProvider()
   const known = await guarded(test, { username: 'ada' })
   const page = await person(test, undefined, { visits: corp.issuer })

@@ -23,7 +23,7 @@ async function signOut(page: Page): Promise<void> {
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()
 }
 
-it('an admin who has to adds an authenticator, and signs in with its code', async () => {
+it('an admin who is required to adds an authenticator, and signs in with its code', async () => {
   await using test = await consoleService({ require_second_factor: ['admin'] })
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   await test.service.app.db.run(sql`update auth_session set authenticated_at = now() - interval '2 days'`)

@@ -50,7 +50,7 @@ it('a link of a message says what it is for, and only the button uses it up', as
   await check(page, 'link used')
 })
 
-it('asks again who it is where a call needs that, and then makes the call', async () => {
+it('asks for fresh proof if a call needs it, and then makes the call', async () => {
   await using test = await consoleService({ step_up: 'all' })
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   await test.service.app.db.run(sql`update auth_session set authenticated_at = now() - interval '2 days'`)
@@ -149,7 +149,7 @@ it('no secret gets into an address, a title, storage, the console, a Referer or 
   expect(found).toEqual([])
 })
 
-it('what is on screen stays where the server cannot say again who is signed in', async () => {
+it('what is on screen stays while the server cannot say who is signed in', async () => {
   await using test = await consoleService()
   const long = 'a long enough password'
   const ada = await test.account({ username: 'ada', roles: ['admin'] })

@@ -35,7 +35,7 @@ const own = ['/me/security', '/me/sessions', '/me/tokens']
 const lists = ['/', '/inbox', '/inbox/history', '/cells', ...own, '/people', '/roles', '/roles/editor']
 const rest = ['/invites', '/messages', '/settings', '/audit', '/audit/1', '/status', '/api']
 
-it('every page while it is read, and when its reading is refused', async () => {
+it('every page while it loads, and when loading is refused', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin', 'editor'] })
   const made = (await ada.client.cell_create({ data: { label: 'Plan' } })).cell.id
   const parts = [

@@ -36,7 +36,6 @@ async function signIn(server: ServerProcess, username: string, password = secret
   return response.headers.getSetCookie()[0]?.split(';')[0] as string
 }
 
-
 describe('beside a running server', () => {
   let server: ServerProcess
   let database: number | undefined
@@ -74,7 +73,7 @@ describe('beside a running server', () => {
     expect(await status(server, cookie)).toBe(401)
   })
 
-  test('a new password is read from standard input and stands nowhere', async () => {
+  test('a new password is read from standard input and is shown nowhere', async () => {
     const next = 'an even longer password'
     const { code, stdout, stderr } = await cellkeep(['account', 'set-password', 'ada'], next)
     expect([code, stdout.join('\n') + stderr]).toEqual([0, expect.not.stringContaining(next)])
@@ -143,7 +142,7 @@ describe('beside a running server', () => {
   test.for([
     ['backup', 'short'],
     ['audit', 'export', '--out', 'short'],
-  ])('what stopped a file from being written to its end is told: %j', async (words) => {
+  ])('the cause that stopped the writing of a file is reported: %j', async (words) => {
     // Limits the size of files, so that writes fail as on a full disk.
     const small = `trap '' XFSZ; ulimit -f 1; exec "$@"`
     const child = spawn('/bin/sh', ['-c', small, 'sh', process.execPath, entry, ...words], {
@@ -205,7 +204,7 @@ describe('beside a running server', () => {
     expect([line, await ended]).toEqual([expect.stringContaining(' account_create '), [0, null]])
   })
 
-  test('the database stays the server’s, and goes with it', async () => {
+  test('the database stays with the server, and stops with it', async () => {
     expect(await databaseOf(cwd)).toBe(database)
     const { code } = await server.end('SIGTERM')
     expect(code).toBe(0)

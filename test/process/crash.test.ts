@@ -21,7 +21,7 @@ test('after kill -9 of both amid writes the next start recovers every acknowledg
   await crash.round('both')
 })
 
-test('a mutation whose database dies while its hook runs is carried out once more, and nothing escapes', async () => {
+test('a mutation whose database dies while its hook runs is repeated once, and no error escapes', async () => {
   const cwd = await space.furnished('hook')
   const gate = await gatedConfig(cwd)
   const server = await startServer(cwd)

@@ -141,7 +141,7 @@ it.skipIf(why !== undefined)('on a full disk writes answer storage_full, and rea
 })
 
 it.skipIf(why !== undefined)(
-  'where not even the write-ahead log has room, all comes back with the room',
+  'if not even the write-ahead log has room, everything recovers once there is room',
   async () => {
     const { server, fill, free } = await onSmallDisk('panic', { CELLKEEP_DISK_RESERVE: 'off' })
     const { cell } = await create(server)

@@ -60,7 +60,7 @@ describe('metrics of a process', () => {
     expect(new Set(server.log().map(({ node }) => node))).toEqual(new Set(['web-1']))
   })
 
-  test('answer at once while the database is away, whose loss is a few lines of the log', async () => {
+  test('answer at once while the database is away, which is only a few lines in the log', async () => {
     await ready('ok')
     await cluster.stop()
     const before = server.log().length

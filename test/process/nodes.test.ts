@@ -154,7 +154,7 @@ globalThis.Date = class extends Real {
   return `--import ${pathToFileURL(path)}`
 }
 
-test('with clocks ten minutes wrong both ways, what is valid and what is over is as with right ones', async () => {
+test('clocks ten minutes wrong in both directions change nothing about what is valid and what is over', async () => {
   const own = await ownPostgres()
   const env = { ...own.env, CELLKEEP_LIMIT_STORE: 'postgres', CELLKEEP_LIMIT_LOGIN_ACCOUNT: '2/900' }
   const ahead = await start({ ...env, NODE_OPTIONS: await shiftedClock(10) }, 'ahead')

@@ -157,7 +157,7 @@ test('a second signal ends at once', async () => {
   expect((await server.end('SIGTERM')).code).toBe(1)
 })
 
-test('in a script of npm, which passes on what all processes got already, it ends properly', async () => {
+test('in an npm script, which forwards a signal that all processes already got, it ends properly', async () => {
   const { env } = await ownPostgres()
   const cwd = await space.make('npm')
   const server = await startServer(cwd, { ...env, npm_lifecycle_script: 'cellkeep start' })
@@ -179,7 +179,7 @@ test('during the shutdown delay readiness says no and everything else is served'
   expect((await server.end('SIGINT')).code).toBe(1)
 })
 
-test('what a config file leaves running does not keep the process', async () => {
+test('what a config file leaves running does not keep the process alive', async () => {
   const { gate, server, answer } = await serverWithRunningMutation(
     (await ownPostgres()).env,
     'setInterval(() => {}, 1000)',

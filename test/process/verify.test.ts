@@ -71,7 +71,7 @@ async function ended(signal: NodeJS.Signals): Promise<number> {
   }
 }
 
-it('ended by a signal it leaves nothing; killed, the next run removes what it left', async () => {
+it('a run ended by a signal leaves nothing; what a killed one left is removed by the next', async () => {
   await ended('SIGTERM')
   expect(await left()).toEqual([])
 

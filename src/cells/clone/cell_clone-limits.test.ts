@@ -107,7 +107,7 @@ describe('a clone of', () => {
     expect((await clone(longer)).cloned_count).toBe(34)
   })
 
-  it('10 000 edges succeeds, of 10 001 is refused, deep or not; hidden ones do not count', async () => {
+  it('10 000 edges succeeds, one of 10 001 is refused, deep or not; hidden ones do not count', async () => {
     const [root, child] = [await made(), await made()]
     await sameItems(root, 10_000, child)
     await test.service.app.db.run(sql`

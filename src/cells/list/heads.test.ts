@@ -113,7 +113,7 @@ it('a page is read once if the first grants of each principal fill it, and else 
   expect(await statements(ada, 100)).toEqual(['heads', 'all'])
 })
 
-it('a page is read once from the first call on, without grants for whoever had none on a page before', async () => {
+it('a page is read once from the first call on, and without grants if a page before had none', async () => {
   const member = await test.account({ roles: ['red'] })
   for (let call = 0; call < 2; call++) expect(await statements(member, 20)).toEqual(['heads'])
   const stranger = await test.account({ roles: ['none'] })

@@ -93,7 +93,7 @@ describe('path_prefix', () => {
     ['asc', '\u{10ffff}'],
     ['desc', '\u{10ffff}'],
   ] as const)(
-    'goes on %s behind a path of many %j, which is longer than a cursor, though its cell moves or is gone',
+    'goes on %s after a path of many %j, which is longer than a cursor, even if its cell moves or is gone',
     async (order_direction, letter) => {
       const stem = `long/${letter.repeat(249)}/`
       // 256 characters, which differ only at the end.

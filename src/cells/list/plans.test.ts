@@ -102,7 +102,7 @@ describe('cell_list touches about a page of cells, in both orders, on the first 
     expect(grants).toBeLessThan(150)
   })
 
-  it('a holder of many grants: a page by creation or path, the grants at most otherwise', async () => {
+  it('a holder of many grants: a page by creation or path, otherwise at most the grants', async () => {
     const path_prefix = 'docs/hidden/'
     const page = { cells: expect.toSatisfy((n) => n < 150), grants: expect.toSatisfy((n) => n < 200) }
     for (const input of [{}, { shared_with: 'me' }, { visibility: 'private' }] as Input[]) {

@@ -58,7 +58,7 @@ describe('login', () => {
     expect(Date.parse(tokens[0]?.expires_at ?? '') - Date.now()).toBeLessThanOrEqual(7 * 86_400_000)
   })
 
-  it('with a wrong password keeps what was kept', async () => {
+  it('with a wrong password keeps the stored token', async () => {
     const before = await readFile(credentials(), 'utf8')
     const { code, stderr } = await cellkeep(['login', '--username', 'nobody'], 'a wrong password')
     expect([code, stderr]).toEqual([1, expect.stringMatching(/password/i)])
@@ -76,7 +76,7 @@ describe('login', () => {
     ])
   })
 
-  it('ends where nothing is typed', async () => {
+  it('ends if nothing is typed', async () => {
     const stdin = Object.assign(new PassThrough(), { isTTY: true })
     stdin.end()
     let screen = ''

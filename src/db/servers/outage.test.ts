@@ -63,7 +63,7 @@ it('an outage under load: balancers keep the node for a while, sockets stay, and
   expect(others.length).toBeLessThan(40)
 })
 
-it('a node that shall not wait refuses at once what finds no primary', async () => {
+it('a node set not to wait refuses calls at once while there is no primary', async () => {
   await using hasty = await testService({ database_url: cluster.url, database_wait_ms: 0 })
   await cluster.stop()
   const reply = await rpc(hasty.url, call('cell_create', { data: {} }), { cookie: ada.cookie })

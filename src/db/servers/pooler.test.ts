@@ -78,7 +78,7 @@ it.runIf(hasBouncer)(
 )
 
 it.runIf(hasBouncer).each(['unnamed', 'named'] as const)(
-  'two nodes behind a pooler that forgets names answer right with %s statements',
+  'two nodes behind a pooler that forgets names answer correctly with %s statements',
   async (database_statements) => {
     const database = await fresh()
     const direct = toUrl({ ...database.connection, schema: undefined })

@@ -184,7 +184,7 @@ it('a read sees what another node has written before, however replay is held up'
   }
 })
 
-it('who lost a right, or a cell, never reads it again', async () => {
+it('a caller who lost a right, or a cell, never reads it again', async () => {
   for (let round = 0; round < rounds / 10; round++) {
     await replay('resume')
     const { cell: one } = await ada.client.cell_create({ kind: 'secret', data: { round } })
