@@ -98,7 +98,7 @@ it('single keys make, edit, share, copy, go back; none counts while one types; t
   await expect
     .poll(() => editor.evaluate((own) => (own.getRootNode() as ShadowRoot).activeElement === own))
     .toBe(true)
-  // Also in the shadow root, no shortcut: `t` would change the theme, `?` open the list of keys.
+  // Keys typed in the shadow root are no shortcuts: `t` would change the theme, `?` open the list of keys.
   await keyboard.press('Control+End')
   await keyboard.type('t?gh')
   await heading('Plan')

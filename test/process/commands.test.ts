@@ -226,7 +226,7 @@ describe('without a server', () => {
     })
     const ended = once(child, 'exit')
     await expect.poll(() => databaseOf(cwd)).toBeDefined()
-    // Wait for the database: while it is being opened, a signal has no effect yet.
+    // Any earlier, the signal might have to wait until the database is open.
     child.kill('SIGTERM')
     expect(await ended).toEqual([143, null])
     expect(await databaseOf(cwd)).toBeUndefined()

@@ -79,7 +79,7 @@ test('the server keeps running when the readers of its log and messages are gone
   const { child, url, reader } = await unreadServer('gone')
   closeSync(reader)
   child.stderr.destroy()
-  // More than the output buffer holds, so that the server tries to write.
+  // Enough that the server writes it at once.
   await fillLog(url, 500)
   expect(await ask(`${url}/health`, new Agent())).toBe('{"status":"ok"}')
   child.kill('SIGTERM')
