@@ -6,9 +6,8 @@ import { signalRows, writeRows } from '../helpers/audit-streams.ts'
 import { allLoaded, toTheEnd } from './rows.ts'
 
 /**
- * `npm run bench:console`: how fast the built console is in a Chromium with its CPU slowed four times: until it is
- * usable, from a key or click to the next paint, opening the largest cells, scrolling a long list, and following a busy
- * audit log.
+ * `npm run bench:console`: how fast the built console is in a Chromium with its CPU slowed fourfold: until usable, from
+ * key or click to the next paint, opening the largest cells, scrolling a long list, and following a busy audit log.
  */
 const { values: flags } = parseArgs({
   options: {
