@@ -3,15 +3,15 @@ import { connect, type Socket } from 'node:net'
 /** What an attacker knows about the server. Its public cells fill a page of 8 MiB. */
 export type Target = { host: string; port: number }
 
-/** One way to exhaust the server; each has its own file and is listed in `attacks.ts`. */
+/** One way to exhaust the server. Each is a file of its own, listed in `attacks.ts`. */
 export type Attack = {
-  /** Says in the output what it does. */
+  /** Shown in the output. */
   name: string
   /** Runs until `over` aborts; resolves to a summary of what the server did. */
   run(target: Target, over: AbortSignal): Promise<string>
 }
 
-/** A path, or a whole request, as text on the wire. */
+/** A request without a body, as text on the wire. */
 export const get = (path: string, ...headers: string[]): string =>
   `${[`GET ${path} HTTP/1.1`, 'Host: x', ...headers].join('\r\n')}\r\n\r\n`
 export const post = (length: number, ...headers: string[]): string =>
@@ -24,7 +24,7 @@ export const strayBearer = (): string =>
 /** A loopback address that no limiter has seen. */
 const freshAddress = (): string => `127.${[1, 2, 3].map(() => 1 + Math.floor(Math.random() * 254)).join('.')}`
 
-/** More at once would only measure how long the queue of connections is that the system keeps. */
+/** A higher rate would only measure the system's queue of connections. */
 const opensPerSecond = 500
 
 /**

@@ -7,7 +7,7 @@ const { hostname: host, port } = new URL(url)
 // A low priority, so that the server is measured and not the competition for the processor.
 setPriority(10)
 const end = new AbortController()
-// Not AbortSignal.timeout: its timer does not keep the process alive, nor do connections that are not read.
+// Not AbortSignal.timeout: neither its timer nor a connection that is not read keeps the process alive.
 setTimeout(() => end.abort(), Number(seconds) * 1000)
 const chosen = attacks.filter((_, index) => only.length === 0 || only.includes(String(index + 1)))
 await Promise.all(

@@ -150,8 +150,8 @@ function told({ count, p50, max }: Awaited<ReturnType<typeof slowestHealth>>): s
 }
 
 /**
- * Leaves out the time in which a thread of the server or of this process was ready to run but others had the
- * processor: the one that waited longest counts, as the main thread waits for those that collect garbage.
+ * Leaves out the time that a thread of the server or of this process waited for the processor. The thread that waited
+ * longest counts, as the main thread waits for those that collect garbage.
  */
 async function slowestHealth({ pid, url }: ServerProcess, watch: { isOver: boolean }, agent: Agent | false) {
   const times: number[] = []
@@ -169,7 +169,7 @@ async function slowestHealth({ pid, url }: ServerProcess, watch: { isOver: boole
   return { count: times.length, p50: at(0.5), max: at(1) }
 }
 
-/** How long each thread of a process has waited for a processor so far; nothing where the system does not tell. */
+/** How long each thread of a process has waited for a processor so far; empty where the system does not report it. */
 function queuedMs(pid: number): Map<string, number> {
   try {
     const threads = readdirSync(`/proc/${pid}/task`)

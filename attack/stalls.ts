@@ -1,7 +1,7 @@
 /**
- * Loaded into the server (`--import`): appends a line to the file in `ATTACK_STALLS` for each turn of its event loop
- * that computes for long, with the milliseconds. It counts the processor time of the main thread, which other
- * programs on the machine do not lengthen; where the system does not tell that, the time that has passed.
+ * Loaded into the server (`--import`): for each turn of the event loop that computes for long, it appends a line with
+ * the milliseconds to the file in `ATTACK_STALLS`. It measures the processor time of the main thread, which other
+ * programs do not lengthen, or the elapsed time where the system does not report that.
  */
 import { appendFileSync, readFileSync } from 'node:fs'
 

@@ -1,7 +1,7 @@
 /**
  * `npm run mutants [-- words]` plants bugs in guards, access rule, token scope, cookies, cursors and sign-in, one at a
- * time in a scratch copy of the tree, and runs the tests that must catch them. Words select mutants by file or
- * text. Exit code 1: a mutant survived, so a test is missing, or the table is out of date.
+ * time in a scratch copy of the tree, and runs the tests that must catch them. Words select mutants by file or text.
+ * Exit code 1: a mutant survived, so a test is missing or the table is out of date.
  */
 import { spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -65,7 +65,7 @@ async function judge(
   }
 }
 
-/** A mutant that does not parse fails every test, and says nothing about them. */
+/** A mutant that does not parse would fail every test, which proves nothing. */
 function isTypeScript(source: string): boolean {
   try {
     return stripTypeScriptTypes(source) !== ''

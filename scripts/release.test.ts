@@ -44,7 +44,7 @@ describe('a release', () => {
   })
 
   it('is a commit and a tag on main', () => {
-    // To publish, even for show, asks the registry.
+    // Only packed, because publishing asks the registry even in a dry run.
     release(root, '0.2.0', '2026-03-04', ['pack', '--dry-run'])
     expect(git('log', '-1', '--format=%s').trim()).toBe('Release 0.2.0')
     expect(git('tag', '--points-at', 'HEAD').trim()).toBe('v0.2.0')

@@ -39,7 +39,7 @@ const rpc = (body: unknown, headers: Record<string, string> = {}) =>
   })
 const call = (method: string, params: object = {}) => ({ jsonrpc: '2.0', id: 1, method, params })
 
-/** The spans that this work ends; those of the bus come when it is their turn. */
+/** The spans that end during this work; those of the bus come at times of their own. */
 async function spansOf(work: () => Promise<unknown>) {
   exporter.reset()
   await work()
@@ -78,13 +78,13 @@ describe('metrics', () => {
       await seriesOf('db_statement_seconds_count{statement="caller",target="primary"}'),
     ).toBeGreaterThanOrEqual(1)
     expect(await seriesOf('batch_size_count{batch="caller"}')).toBeGreaterThanOrEqual(1)
-    // In one scrape, as each one makes the service look at the database again.
+    // In one scrape, because each one makes the service read the database again.
     const counts = (await scrape()).matchAll(/db_(query|statement)_seconds_count.* (\d+)$/gm)
     const [all, ...named] = [...counts].map(([, , count]) => Number(count))
     expect(all).toBe(named.reduce((sum, count) => sum + count))
   })
 
-  it('let what is unknown share a value', async () => {
+  it('let unknown names share a value', async () => {
     for (const name of ['no_such_method', 'nor_this_one']) await rpc(call(name))
     for (const path of ['/none', '/api/rpc/', '/API/RPC', '/api/account/logins'])
       await fetch(test.url + path, { method: 'PROPFIND' })
@@ -135,7 +135,7 @@ describe('metrics', () => {
   })
 
   it('have 3000 series at most, whatever is called', () => {
-    // Those of prom-client itself.
+    // The series of prom-client itself.
     const ofProcess = 150
     const most = Object.values<Metric>(catalogue).map(({ type, max = 5, buckets = [] }) =>
       type === 'histogram' ? max * (buckets.length + 3) : max,

@@ -34,7 +34,7 @@ beforeAll(async () => {
   await test.actor(several.id, 'second')
 })
 afterAll(() => test.close())
-/** Thousands of requests, of which none is about its connection. */
+/** Keeps connections for thousands of requests, none of which tests the connection. */
 const agent = new Agent({ keepAlive: true })
 
 const all = Object.entries(actions as Record<string, Method>).map(([method, action]) => ({
@@ -42,7 +42,7 @@ const all = Object.entries(actions as Record<string, Method>).map(([method, acti
   method,
   input: action.input as z.ZodObject,
 }))
-/** The other methods are refused for their credential, before their input is checked. */
+/** The other methods refuse a session before they check their input. */
 const bySession = all.filter(({ auth }) => auth.credential_types?.includes('session') ?? true)
 const open = all.filter(({ auth }) => auth.account !== 'required')
 const guarded = all.filter(({ auth }) => auth.account === 'required')
@@ -102,12 +102,12 @@ describe.each(all)('the declaration of $method', (action) => {
     else expect(action.event).toBeUndefined()
   })
 
-  it('can be said in JSON Schema, input and output', () => {
+  it('can be expressed in JSON Schema, input and output', () => {
     for (const [schema, io] of [[action.input, 'input'] as const, [action.output, 'output'] as const])
       expect(z.toJSONSchema(schema, { io, unrepresentable: 'any' })).toBeTypeOf('object')
   })
 
-  it('says so if the answer holds a secret, which must not be kept for repetitions of the call', () => {
+  it('says whether its reply holds a secret, which must not be kept for repetitions', () => {
     const secrets = ['token', 'secret', 'link', 'recovery_codes']
     const holdsSecret = secrets.some((key) => key in ((action.output as z.ZodObject).shape ?? {}))
     expect(action.secret_reply ?? false).toBe(action.side_effects && holdsSecret)
@@ -152,11 +152,11 @@ describe.each(guarded)('$method without a credential', ({ method, side_effects }
 })
 
 describe.each(bySession)('the input of $method', ({ method, side_effects, input }) => {
-  it('knows no other keys, those of every object included', async () => {
+  it('takes no unknown keys, in any of its objects', async () => {
     const known = new Set(Object.keys(input.shape))
     const others = ['zz_unknown', '__proto__', 'constructor', 'toString', 'hasOwnProperty', 'Acting']
     for (const key of others.filter((name) => !known.has(name))) {
-      // Written as text: a literal `__proto__` would set the prototype instead.
+      // Written as text, because a literal `__proto__` would set the prototype.
       const text = `{"jsonrpc":"2.0","id":1,"method":"${method}","params":{"${key}":{"polluted":1}}}`
       const reply = await raw(text, account)
       expect([key, reply.status, reasonOf(reply)]).toEqual([key, 400, 'invalid_params'])
@@ -178,7 +178,7 @@ describe.each(bySession)('the input of $method', ({ method, side_effects, input 
           { value: [[bad]], path: [key, 0, 0] },
           { value: { x: { y: bad } }, path: [key, 'x', 'y'] },
         ] as const
-        // Each at another depth, by turns from key to key.
+        // The depth alternates from key to key.
         const { value, path } = depths[((at + nth) % 3) as 0 | 1 | 2]
         const params = { [key]: value }
         const expected = [400, refusal([...path], 'invalid_format')]
@@ -205,7 +205,7 @@ describe.each(bySession)('the input of $method', ({ method, side_effects, input 
       }
   })
 
-  it('of any type is refused or taken, and never fails', async () => {
+  it('of any type is refused or accepted, and never fails', async () => {
     const values = ['null', 'true', '0', '-1', '1.5', '1e400', '9007199254740993', '""', '[]', '{}', '[null]']
     for (const key of Object.keys(input.shape))
       for (const value of values) {
@@ -252,7 +252,7 @@ describe.each(writing)('$method by GET', ({ method }) => {
   })
 })
 
-/** Tells how much memory is in use, which is never the same twice. */
+/** It reports the memory in use, which differs from call to call. */
 const steady = reading.filter(({ method }) => method !== 'service_status')
 
 describe.each(steady)('$method by GET', ({ method, auth }) => {
@@ -267,8 +267,8 @@ describe.each(steady)('$method by GET', ({ method, auth }) => {
 })
 
 describe.each(noInput)('$method takes no input', ({ method }) => {
-  it('and succeeds without params and with none in them', async () => {
-    // This one needs a second factor first.
+  it('and succeeds with params that are absent or empty', async () => {
+    // One method needs a second factor first.
     for (const params of [undefined, {}])
       expect(['ok', 'second_factor_missing']).toContain(reasonOf(await post(method, params, await keeper())))
     expect(reasonOf(await post(method, { x: 1 }, await keeper()))).toBe('invalid_params')
@@ -276,7 +276,7 @@ describe.each(noInput)('$method takes no input', ({ method }) => {
 })
 
 describe.each(open)('$method', ({ method }) => {
-  it('answers the anonymous with something else than 401', async () => {
+  it('answers anonymous callers with something other than 401', async () => {
     expect((await post(method, {})).status).not.toBe(401)
   })
 })

@@ -26,7 +26,7 @@ const drawn = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => exp
 
 const dir = mkdtempSync(join(tmpdir(), 'ck-alerts-'))
 afterAll(() => rmSync(dir, { recursive: true }))
-/** A YAML file that promtool reads, written as JSON. */
+/** Writes a file for promtool as JSON, which is also YAML. */
 const written = (name: string, content: unknown): string => {
   const path = join(dir, name)
   writeFileSync(path, JSON.stringify(content))
@@ -59,7 +59,10 @@ describe('alerts and dashboard', () => {
 const hasPromtool = spawnSync('promtool', ['--version']).status === 0
 if (!hasPromtool) console.warn('not run: promtool (`apt-get install prometheus`) is not installed')
 
-/** Series of `promtool test rules`, a value a minute (5 minutes beyond an hour): `0x30` stays, `0+1x30` rises. */
+/**
+ * Series for `promtool test rules`, one value a minute, or one every 5 minutes if the alert takes over 100 minutes.
+ * `0x30` stays at 0, `0+1x30` rises.
+ */
 type Series = Record<string, string>
 const [node, other] = ['instance="a"', 'instance="b"']
 
@@ -77,7 +80,7 @@ const healthy: Series = {
   [`cellkeep_db_sync_standbys{${node}}`]: '1x70',
   [`cellkeep_replica_lag_seconds{${node}, replica="1"}`]: '0.01x70',
   [`cellkeep_bus_up{${node}}`]: '1x70',
-  // Nobody reads the log, so nobody numbers its rows.
+  // No client reads the log, so nothing numbers its rows.
   [`cellkeep_audit_backlog_seconds{${node}}`]: '4000x70',
   [`cellkeep_live_connections{${node}, kind="stream"}`]: '0x70',
   [`cellkeep_audit_partitions_ahead{${node}}`]: '2x70',
@@ -94,7 +97,7 @@ const healthy: Series = {
   [`cellkeep_login_attempts_total{${node}, outcome="invalid_credentials"}`]: '0+2x70',
 }
 
-/** What makes each alert fire, after how many minutes, and the labels of the firing one beside its severity. */
+/** For each alert: the series that make it fire, after how many minutes, and its labels besides severity. */
 const faults: Record<string, [series: Series, minutes: number, labels: Record<string, string>]> = {
   CellkeepNodeDown: [{ [`up{job="cellkeep", ${node}}`]: '1 0x30' }, 5, { job: 'cellkeep', instance: 'a' }],
   CellkeepNotReady: [

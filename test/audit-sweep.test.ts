@@ -92,7 +92,8 @@ describe('after a run of everything that is audited', () => {
   })
 
   it('rows of operations name `via`, and rows of callers do not', () => {
-    // Routes used without signing in have no caller either, nor has the sweep, which acts for the grantor.
+    // Routes used while signed out have no account, but are calls. The sweep writes in the name of the grantor, without
+    // `via`.
     const signedOut = new Set(['login', 'signup', 'bootstrap', 'password_reset'])
     for (const row of rows) {
       const isCalled = row.account_id !== null || signedOut.has(row.event_type)

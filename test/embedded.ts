@@ -29,7 +29,7 @@ export const isRoot = process.getuid?.() === 0
 /** A directory for data dirs. A database that still runs in it after the test file is stopped, and fails the file. */
 export async function testDirectory(): Promise<string> {
   const dir = await realpath(await mkdtemp(join(inMemory() ?? tmpdir(), 'ck-test-')))
-  // If the test runs as root, the user of the database must be able to enter.
+  // If the tests run as root, the user of the database must be able to enter.
   await chmod(dir, 0o711)
   afterAll(async () => {
     for (const close of open) await close()
@@ -88,7 +88,7 @@ export function spawnChild(options: ChildOptions) {
       notify()
     })
     .on('close', notify)
-  /** The first matching event, past or future. */
+  /** Resolves to the first matching event, past or future. */
   const saw = (matches: (event: Event) => boolean): Promise<Event> =>
     new Promise((resolve, reject) => {
       const check = () => {
@@ -148,12 +148,12 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** Sends it to the server of a data dir and its children; twice, for those that it started meanwhile. */
+/** Signals the server of a data dir and its children; twice, to reach those that it starts meanwhile. */
 export async function signalServer(dataDir: string, name: NodeJS.Signals): Promise<void> {
   for (let round = 0; round < 2; round++) for (const pid of await serverProcesses(dataDir)) signal(pid, name)
 }
 
-/** Those of the processes that are alive; zombies and those that are exiting don't count. */
+/** Those of the processes that are alive, without zombies and those that are exiting. */
 export async function alive(pids: number[]): Promise<number[]> {
   return (await processes()).filter(({ pid }) => pids.includes(pid)).map(({ pid }) => pid)
 }
@@ -168,7 +168,7 @@ async function processes(): Promise<{ pid: number; ppid: number }[]> {
       .trim()
       .split('\n')
       .map((line) => line.trim().split(/\s+/))
-      // Without memory it is past its end already, and only the kernel still has work with it.
+      // A process without memory has already ended; the kernel is only cleaning up.
       .filter(([, , state, size]) => !state?.startsWith('Z') && size !== '0')
       .map(([pid, ppid]) => ({ pid: Number(pid), ppid: Number(ppid) }))
   )

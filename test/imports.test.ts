@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 
-/** Imports point one way, types included: readers follow those too. */
+/** Imports point one way, types included, since readers follow those too. */
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -12,7 +12,7 @@ type Import = { from: string; to: string; isType: boolean }
 const statement =
   /^(?:import|export)\s+(type\s+)?([^'"`;]*?)\s*from\s+'([^']+)'|^import\s+'([^']+)'|\bimport\(\s*'([^']+)'\s*\)/gm
 
-/** Every import of a file; targets inside the repository are paths from its root. */
+/** Every import of a file; targets inside the repository are paths from the root. */
 function importsOf(from: string): Import[] {
   return [...readFileSync(join(root, from), 'utf8').matchAll(statement)].map((match) => {
     const [, typeWord, clause = '', named, bare, dynamic] = match
@@ -25,7 +25,7 @@ function importsOf(from: string): Import[] {
   })
 }
 
-/** `{ type A, type B }`: such an import is erased at run time. */
+/** Whether it is `{ type A, type B }`: such an import is erased at run time. */
 function isAllTypes(clause: string): boolean {
   const names = /^\{([^}]*)\}$/
     .exec(clause)?.[1]
@@ -105,7 +105,7 @@ describe('imports of src', () => {
     expect(files.filter((file) => layerOf(file) < 0)).toEqual([])
   })
 
-  it('every folder stands in the layers of ARCHITECTURE.md', () => {
+  it('every folder is in the layers of ARCHITECTURE.md', () => {
     const table =
       /\| Layer \|[\s\S]*?\n\n/.exec(readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8'))?.[0] ?? ''
     const folders = new Set(files.filter((file) => file.split('/').length > 2).map(featureOf))
@@ -152,7 +152,7 @@ describe('imports of src', () => {
     expect(outside.map(shown)).toEqual([])
   })
 
-  it('no files name each other in a ring', () => {
+  it('no files import each other in a cycle', () => {
     const next = new Map(
       files.map((file) => [file, local.filter(({ from }) => from === file).map(({ to }) => to)]),
     )

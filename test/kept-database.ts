@@ -12,12 +12,12 @@ import { inMemory } from './memory.ts'
 const variable = 'CELLKEEP_TEST_KEPT_DATABASE'
 
 /**
- * A database as a first start makes it, before its server runs: a copy takes an eighth of what making another would.
- * Undefined outside a run of the tests. All copies have one system identifier.
+ * A database as a first start makes it, not running. A copy takes an eighth of the time of making another; all copies
+ * have one system identifier. Undefined outside a test run.
  */
 export const keptDatabase = (): string | undefined => process.env[variable]
 
-/** The cluster of a run, which keeps that database in its directory. */
+/** The cluster of a test run, which keeps that database in its directory. */
 export async function startKeptCluster(): Promise<TestCluster> {
   const dataDir = await realpath(await mkdtemp(join(inMemory() ?? tmpdir(), 'ck-kept-')))
   const db = join(dataDir, 'db')
@@ -34,14 +34,14 @@ export async function startKeptCluster(): Promise<TestCluster> {
 }
 
 async function makeAnew(dataDir: string): Promise<void> {
-  // If the run is one of root, the user of the database must be able to enter.
+  // If the tests run as root, the user of the database must be able to enter.
   await chmod(dataDir, 0o711)
   const place = await preparePlace({ dataDir })
   const postgresBin = process.env.CELLKEEP_POSTGRES_BIN || undefined
   await makeDatabase(place, await findBinaries({ ...place, postgresBin, onNotice: console.warn }))
 }
 
-/** Makes a data directory with this database; outside a run, its first start makes one. */
+/** Makes a data directory with that database. Outside a test run it does nothing, as the first start makes one. */
 export async function furnish(dataDir: string): Promise<void> {
   const kept = keptDatabase()
   if (kept === undefined) return
@@ -49,5 +49,5 @@ export async function furnish(dataDir: string): Promise<void> {
   await copyDirectory(kept, join(dataDir, 'db'))
 }
 
-/** With owners: if the run is one of root, the files are those of the user of the database. */
+/** Keeps the owners: if the tests run as root, the files belong to the user of the database. */
 export const copyDirectory = (from: string, to: string) => promisify(execFile)('cp', ['-a', from, to])

@@ -11,10 +11,10 @@ import { testService } from '../src/testing/index.ts'
 import { alive, serverProcesses, testDirectory } from './embedded.ts'
 import { furnish } from './kept-database.ts'
 
-/** The library as a consumer holds it: `createService` on its own. */
+/** The library as its consumers use it, through `createService`. */
 
 const dir = await testDirectory()
-/** A data dir with a database, whose making is not the subject. */
+/** A data dir that already has a database, because making one is not tested here. */
 async function furnished(name: string): Promise<string> {
   const dataDir = join(dir, name)
   await furnish(dataDir)
@@ -66,7 +66,7 @@ it('runs an embedded database in a data dir, keeps what it holds, and stops it w
   ])
     expect(await second.call('account_verify', {}, { headers })).toMatchObject({ id })
   await expect(second.call('account_verify')).rejects.toMatchObject({ reason: 'authentication_required' })
-  // One serving process a data dir, in this process too.
+  // One service at a time may use a data dir, even within one process.
   await expect(createService({ ...options, data_dir })).rejects.toMatchObject({ reason: 'data_dir_locked' })
 })
 
@@ -84,7 +84,7 @@ const mail = {
   link_url: 'http://localhost/link',
   secret_keys: ['a key of tests, a key of tests, a key'],
 } as const
-/** A directory of mail templates with the text of no message. */
+/** A directory of mail templates with a file that belongs to no message. */
 async function directory(): Promise<string> {
   const templates = join(dir, 'templates')
   await mkdir(templates)

@@ -45,7 +45,7 @@ it('every link of the pages leads to a file of the repository, and to a heading 
   expect(broken).toEqual([])
 })
 
-/** Lines that Markdown would not show as meant: a heading or table that the text around it swallows or cuts. */
+/** Lines that Markdown would not render as intended: headings and tables that merge with the text around them. */
 function misreadLines(page: string): string[] {
   const found: string[] = []
   const lines = readFileSync(join(root, page), 'utf8').split('\n')

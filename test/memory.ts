@@ -1,8 +1,8 @@
 import { statfsSync } from 'node:fs'
 
-/** The file system in memory, on Linux. */
+/** A file system in memory, on Linux. */
 const memory = '/dev/shm'
-/** Many times what all databases of a run need at once: a container may have only 64 MB. */
+/** Many times what all databases of a run need at once; a container may have only 64 MB. */
 const roomBytes = 4 * 2 ** 30
 
 /**

@@ -9,7 +9,7 @@ import { loadConfig } from '../src/config/file.ts'
 import { type Key, keys, settings } from '../src/config/table.ts'
 import { serviceForFile } from './helpers/service.ts'
 
-/** What the files of packaging/ name must be there; `npm run test:packaging` runs them. */
+/** Whatever the files of packaging/ refer to must exist; `npm run test:packaging` runs them. */
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const files = globSync('packaging/**', { cwd: root }).filter((file) => statSync(join(root, file)).isFile())
@@ -19,7 +19,7 @@ const found = (pattern: RegExp): string[][] =>
 
 const test = await serviceForFile({ audit_stream: true })
 
-it('every setting is one', () => {
+it('every setting that they name exists', () => {
   const names = keys.flatMap((key: Key) => [
     envName(key),
     ...(settings[key].secret ? [`${envName(key)}_FILE`] : []),
@@ -29,7 +29,7 @@ it('every setting is one', () => {
   expect(named.filter(([, name]) => !names.includes(name as string))).toEqual([])
 })
 
-it('every path of the service is answered', async () => {
+it('every path of the service that they name is answered', async () => {
   const paths = new Set(
     found(/(?<![\w.-])\/(?:health\/\w+|ready|api\/[\w/]+)/g).map(([, path]) => path as string),
   )
@@ -39,14 +39,14 @@ it('every path of the service is answered', async () => {
   for (const path of paths) expect([path, (await fetch(test.url + path)).status]).not.toEqual([path, 404])
 })
 
-it('every command is one', () => {
+it('every command that they name exists', () => {
   const words = found(/(?:`|^(?:if ! |#\s+)?)cellkeep ([a-z][a-z-]+)/gm)
   expect(words.length).toBeGreaterThan(3)
   const names = commands.map(({ name }) => name)
   expect(words.filter(([, word]) => !names.includes(word as string))).toEqual([])
 })
 
-it('every file of the repository is there', () => {
+it('every file of the repository that they name exists', () => {
   const named = found(/(?<![\w/])(?:packaging|docs)\/[\w./-]*\w/g).map(([, path]) => path as string)
   const copied = /^cp -R (.*) "\$target"$/m.exec(textOf('packaging/build-image.sh'))?.[1]?.split(' ') ?? []
   expect(copied).toContain('bin')
@@ -104,7 +104,7 @@ it.each(['deployment.yaml', 'job.yaml'])('%s takes a setting that depends on oth
 
 it('a database that is still being made does not count as healthy', () => {
   const { services } = parse(textOf('packaging/compose.yml'), { merge: true })
-  // It listens on its socket alone meanwhile.
+  // During its initialisation the database listens only on its socket, and must not count as healthy yet.
   expect(services.database.healthcheck.test).toContain('127.0.0.1')
 })
 

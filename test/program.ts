@@ -7,8 +7,8 @@ const root = join(import.meta.dirname, '..')
 const place = join(root, 'node_modules/.cache/program')
 
 /**
- * Bundles the sources as one file for the processes that tests start: reading three hundred takes half of a start. It
- * lies as in the published package, whose first file it runs. Returns that file.
+ * Bundles the sources into one file for the processes that tests start, as reading three hundred files takes half of a
+ * start. The layout is that of the published package; returns the entry file.
  */
 export async function bundleProgram(): Promise<string> {
   await build({
@@ -16,7 +16,7 @@ export async function bundleProgram(): Promise<string> {
     configFile: false,
     logLevel: 'error',
     publicDir: false,
-    // Sources find data, migrations and threads from where they are themselves.
+    // The sources locate data, migrations and threads relative to themselves.
     plugins: [
       {
         name: 'own-urls',
@@ -27,7 +27,7 @@ export async function bundleProgram(): Promise<string> {
             : undefined,
       },
     ],
-    // It has a file for each of fifty languages.
+    // Bundled, because it has a file for each of fifty languages.
     ssr: { noExternal: ['zod'] },
     build: {
       ssr: 'src/cli/main.ts',

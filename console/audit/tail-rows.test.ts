@@ -9,7 +9,7 @@ const range = (from: number, until: number) => Array.from({ length: until - from
 const seqs = (tail: ReturnType<typeof createTail>) =>
   tail.rows.map((row) => (row.kind === 'event' ? row.event.seq : row.kind))
 
-/** A second a row, so that all are shown. */
+/** One second per row, so that all are shown. */
 function slowTail() {
   let seconds = 0
   return createTail(() => 1000 * seconds++)
@@ -52,7 +52,7 @@ describe('the rows of the tail', () => {
     const read = log(() => last, asked)
     await tail.resume(async (since) => {
       const rows = await read(since)
-      // One more of which the stream tells at once, and one that the read is ahead of.
+      // The stream reports one more row at once, and the log has yet another.
       if (last === 6001) tail.take(item(++last))
       if (last === 6002) last += 1
       return rows

@@ -57,7 +57,7 @@ describe('merge', () => {
     expect(conflicts).toEqual([{ pointer: '/tags', base: [1], theirs: [1, 2], mine: [1, 3] }])
   })
 
-  it('keeps keys that objects have anyway', () => {
+  it('keeps keys that every object inherits', () => {
     const mine = JSON.parse('{"__proto__": {"a": 1}, "constructor": 2}')
     const { merged } = merge({}, { other: 1 }, mine, never)
     expect(Object.keys(merged as object).sort()).toEqual(['__proto__', 'constructor', 'other'])

@@ -159,7 +159,7 @@ describe('one’s own account', () => {
 })
 
 describe('another account', () => {
-  it('is out of reach of who is no admin, with one answer whether it exists or not, and no row', async () => {
+  it('is out of reach of anyone but admins, with one answer whether it exists or not, and no row', async () => {
     const ada = await test.account()
     const [live, gone] = [await test.account(), await test.account()]
     await gone.client.account_delete()
@@ -211,7 +211,7 @@ describe('another account', () => {
     expect(await attempt(second)).toBe('ok')
   })
 
-  it('that is deleted already stays as it is, without a row; others than admins do not hear of it', async () => {
+  it('that is already deleted stays as it is, without a row; only admins hear of it', async () => {
     const gone = await test.account()
     await gone.client.account_delete()
     const tombstone = () =>

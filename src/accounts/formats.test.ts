@@ -228,7 +228,7 @@ describe('fold', () => {
     expect(fold(a)).not.toBe(fold(b))
   })
 
-  test('takes every case of every letter for one, but where case adds or drops letters', () => {
+  test('treats every case of every letter alike, except where case adds or drops letters', () => {
     const apart: string[] = []
     for (let code = 0; code < 0x110000; code++) {
       if (code >= 0xd800 && code <= 0xdfff) continue
@@ -240,11 +240,11 @@ describe('fold', () => {
       for (const other of [point.toLowerCase(), point.toUpperCase()])
         if ([...other].length === 1 && fold(other) !== fold(point)) apart.push(point)
     }
-    // Its upper case is I, but what most languages write for I is the dotted i.
+    // Its upper case is I, which most languages write for the dotted i.
     expect(apart).toEqual(['ı'])
   })
 
-  test('names are blind to compatibility variants too', () => {
+  test('names treat compatibility variants alike, too', () => {
     for (const [a, b] of [
       ['ﬁ', 'fi'],
       ['Ａ', 'a'],
@@ -262,7 +262,7 @@ describe('fold', () => {
     expect(fold('Σ')).toBe('σ')
   })
 
-  test('is idempotent, composed, and blind to composition and ASCII case', () => {
+  test('is idempotent, composed, and independent of composition and ASCII case', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.string({

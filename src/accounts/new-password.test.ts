@@ -12,10 +12,10 @@ import { testService } from '../testing/index.ts'
 const directory = await mkdtemp(join(tmpdir(), 'ck-blocklist-'))
 afterAll(() => rm(directory, { recursive: true }))
 const own = join(directory, 'own.txt')
-// As an editor on Windows saves it.
+// With the BOM and line ends of an editor on Windows.
 writeFileSync(own, '\ufeffZwölf Äpfel im Korb\r\nour company slogan\r\n')
 
-/** In the builtin list. */
+/** A password of the built-in list. */
 const listed = 'qwertyqwerty'
 const password = 'a long password'
 const test = await serviceForFile({
@@ -51,7 +51,7 @@ describe('a new password', () => {
     })
   })
 
-  it('may be listed but for a space at its end, or the username twice', async () => {
+  it('may be a listed one with a space at its end, or the username twice', async () => {
     for (const [username, good] of [
       ['spaced', `${listed} `],
       ['twice-ada', 'twice-adatwice-ada'],
@@ -72,7 +72,7 @@ describe('a new password', () => {
     expect((await ada.client.account_verify()).id).toBe(ada.id)
   })
 
-  it('does not concern those that are set: a listed one still signs in', async () => {
+  it('does not concern passwords already set: a listed one still signs in', async () => {
     const bob = await test.account()
     const stored = await app.passwords.hash(listed)
     await app.db.run(sql`update account set password_hash = ${stored} where id = ${bob.id}::uuid`)

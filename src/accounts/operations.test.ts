@@ -185,7 +185,7 @@ describe('setEmail, verifyEmail', () => {
   })
 })
 
-it('unlockAccount lets a name in again that failed too often', async () => {
+it('unlockAccount lets a name that failed too often in again', async () => {
   const limited = await testService({ limit_login_account: '2/600', limit_login_ip: 'off' })
   const { account } = await limited.service.operations.createAccount(
     { username: 'locked', email: 'locked@x.io', password },
@@ -205,7 +205,7 @@ it('unlockAccount lets a name in again that failed too often', async () => {
   await fail()
   await unlock()
   for (const name of names) await expect(login(name)).resolves.toEqual({ ok: true })
-  // This address is known to the account now and has a bucket of its own.
+  // The account now knows this address, which therefore has a bucket of its own.
   await fail()
   await unlock()
   for (const name of names) await expect(login(name)).resolves.toEqual({ ok: true })

@@ -68,7 +68,7 @@ describe('a password change', () => {
     )
   })
 
-  it('may set the password that it was', async () => {
+  it('may set the same password again', async () => {
     const ada = await test.account()
     const reply = await change(ada.cookie, { current_password: password, new_password: password })
     expect([reply.status, reply.json?.sessions_revoked, (await login(ada, password)).status]).toEqual([
@@ -216,7 +216,7 @@ describe('an account without a password', () => {
     expect((await send(test, 'POST /login', { body: { username, password: new_password } })).status).toBe(200)
   })
 
-  it('needs a fresh session, and takes no password for the one that is not there', async () => {
+  it('needs a fresh session, and accepts no current password', async () => {
     const ada = await bare()
     expect((await change(ada.cookie, { new_password, current_password: '*' })).json).toEqual({
       error: 'invalid_credentials',

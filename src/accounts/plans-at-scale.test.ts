@@ -11,7 +11,7 @@ let admin: TestAccount
 beforeAll(async () => {
   test = await testService()
   admin = await test.account({ roles: ['admin'] })
-  // On a connection of its own: the service ends statements that take as long as this one may.
+  // On a connection of its own, because the service ends statements that take this long.
   const client = new pg.Client(test.databaseUrl)
   await client.connect()
   await client.query(`
@@ -48,7 +48,7 @@ describe('among 30 000 accounts', () => {
   it('a search for one letter reads its page off the index of names, and sorts nothing else', async () => {
     expect(await work(() => admin.client.actor_search({ query: 'q' }))).toMatchObject({
       scanned: [],
-      // One more than the twenty shown, and the caller’s own that decides whether it may search.
+      // One more than the twenty shown, and the caller's own, which decides whether it may search.
       rows: { actor: 22, account: 22 },
     })
   })

@@ -22,7 +22,7 @@ const invite = ({ service: { app } }: TestService, username: string) =>
 const signUp = (test: TestService, username: string, options: SendOptions = {}) =>
   send(test, 'POST /signup', { body: { username, password: 'a long password' }, ...options })
 const statusOf = async (...attempt: Parameters<typeof signUp>) => (await signUp(...attempt)).status
-/** The statuses of attempts one after the other. */
+/** The statuses of attempts made one after another. */
 async function statuses(count: number, attempt: (n: number) => Promise<number>): Promise<number[]> {
   const seen: number[] = []
   for (let n = 0; n < count; n++) seen.push(await attempt(n))
@@ -155,7 +155,7 @@ describe('a full hash queue', () => {
   async function whileBusy<T>({ service: { app } }: TestService, work: () => Promise<T>): Promise<T> {
     let isOver = false
     const taken = (async () => {
-      // The place is taken again in the turn that frees it, before any request can go on.
+      // The place is taken again in the same turn that frees it, before any request can go on.
       while (!isOver) await app.passwords.hash('whatever')
     })()
     return await work().finally(async () => {
@@ -224,11 +224,11 @@ describe('the failure floor', () => {
       const { failure } = audit
       vi.spyOn(audit, 'failure').mockImplementationOnce((row) => failure(row).finally(resolve))
     })
-    // It ends with the service.
+    // This call ends with the service.
     signUp(test, 'nobody', { ip }).catch(() => undefined)
     await failed
     expect(await statusOf(test, 'x', { ip })).toBe(400)
-    // More than a second: no slot is held any more, but its charge still counts.
+    // More than a second: no slot is held any longer, but its charge still counts.
     const retryAfter = async () => {
       const { json } = await signUp(test, 'invited', { ip })
       return (json as { retry_after: number }).retry_after

@@ -27,7 +27,7 @@ const rows = (...query: Parameters<typeof sql>) => test.service.app.db.rows(sql(
 const signUp = (on: TestService, username: string, email?: string) =>
   send(on, 'POST /signup', { body: { username, email, password: 'a long password' } })
 const statusOf = async (...attempt: Parameters<typeof signUp>) => (await signUp(...attempt)).status
-/** Runs the attempt with a change to the database in the time in which it hashes the password. */
+/** Runs the attempt, and the change to the database while it hashes the password. */
 async function whileHashing<T>(change: () => Promise<unknown>, attempt: () => Promise<T>): Promise<T> {
   const { passwords } = test.service.app
   const { hash } = passwords

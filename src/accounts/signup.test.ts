@@ -113,7 +113,7 @@ describe('a signup with an invite', () => {
     ['the older one of two that match', '2026-01-01', '2026-01-02'],
     ['of two of one moment the one with the lower id', '2026-01-02', '2026-01-02'],
   ])('claims %s', async (_what, firstDay, secondDay) => {
-    // Once each by username and by e-mail; where the times differ, the ids are in the opposite order.
+    // Once by username and once by e-mail; if the times differ, the ids are in the opposite order.
     for (const isByName of [true, false]) {
       const username = `two_${firstDay.slice(-1)}_${isByName}`
       const email = `${username}@x.example`

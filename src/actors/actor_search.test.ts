@@ -33,7 +33,7 @@ const namesOf = async (query: string, input: { scope_ids?: string[]; limit?: num
   (await search(query, input)).map(({ display_name }) => display_name)
 const attempt = async (client: Client, input: { scope_ids?: string[] | null } = {}) =>
   await reasonOf(client.actor_search({ query: 'x', ...input } as { query: string }))
-/** Actors of one account; their ids in the order of the names. */
+/** Creates actors of one account; resolves to their ids, in the order of the names. */
 const add = (...all: string[]) => Promise.all(all.map((name) => test.actor(names.id, name)))
 const grantAt = (actor_id: string, scope_id: string, role = 'teacher') =>
   test.roleGrant({ actor_id, role, scope_kind: 'room', scope_id })
@@ -45,7 +45,7 @@ describe('a search finds names that begin with the text', () => {
       expect(await namesOf(query)).toEqual(['e\u0301LAN', 'Élodie'])
     expect(await namesOf('ÉLO')).toEqual(['Élodie'])
     expect(await namesOf('el')).toEqual(['elan'])
-    // Each code point alone: a final sigma counts as itself, and ß is not ss.
+    // Each code point is folded alone: a final sigma counts as itself, and ß is not ss.
     expect(await namesOf('σίσυφοσ')).toEqual(['ΣΊΣΥΦΟΣ'])
     expect(await namesOf('σίσυφος')).toEqual(['ΣΊΣΥΦΟΣ'])
     expect(await namesOf('strass')).toEqual(['STRASSE'])
@@ -129,7 +129,7 @@ describe('a search finds names that begin with the text', () => {
     expect(await search('live')).toHaveLength(2)
   })
 
-  it('20 of them where nothing is said, 1 to 50 on request, always the same ones', async () => {
+  it('20 of them by default, 1 to 50 on request, always the same ones', async () => {
     const ids = await add(...Array.from({ length: 60 }, () => 'many'))
     const found = (await search('many', { limit: 50 })).map(({ id }) => id)
     expect(found).toEqual(ids.sort().slice(0, 50))
@@ -214,7 +214,7 @@ describe('a search without scopes', () => {
     expect(await attempt(ada.client)).toBe('actor_search_scope_required')
   })
 
-  it('is refused in one way, whether it would find somebody or not', async () => {
+  it('is refused alike, whether it would find somebody or not', async () => {
     const { cookie } = await test.account()
     const answers = await Promise.all(
       ['root', 'nobody at all'].map((query) => rpc(test.url, call('actor_search', { query }), { cookie })),

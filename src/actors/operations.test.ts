@@ -157,7 +157,7 @@ describe('removeActor', () => {
     await ada.client.cell_create({ data: {} })
 
     await ops().deleteAccount({ account_id: ada.id }, by)
-    // Also where both happened in the same millisecond.
+    // Even if both happened in the same millisecond.
     await test.service.app.db.run(sql`
       update actor set deleted_at = account.deleted_at from account
       where actor.id = ${second}::uuid and account.id = account_id`)

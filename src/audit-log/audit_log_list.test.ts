@@ -63,7 +63,7 @@ describe('audit_log_list', () => {
       ...['id', 'seq', 'event_type', 'outcome', 'actor_id', 'account_id', 'target_account_id'],
       ...['target_actor_id', 'ip', 'created_at', 'metadata', 'username', 'target_username'],
     ])
-    // For the tests that follow.
+    // The tests that follow use a new account.
     ada = { ...ada, ...(await test.account()) }
   })
 
@@ -141,7 +141,7 @@ describe('a filter of audit_log_list', () => {
       event_type: sql`case when i % 2 = 0 then 'even' else 'odd' end`,
       outcome: sql`case when i % 5 = 0 then 'failure' else 'success' end`,
       account_id: third,
-      // In every sixth row the account is both.
+      // In every sixth row the account is both account and target account.
       target_account_id: sql`case when i % 6 = 0 or i % 7 = 0 then ${someone}::uuid end`,
     })
   const of = (keep: (n: number) => boolean) => upTo(60).filter(keep).reverse()
@@ -239,7 +239,7 @@ describe('audit_log_list refuses', () => {
     [{ actor: null }, 'actor unrecognized_keys'],
   ])('%j', async (input, issue) => {
     const got = await pathOf(input)
-    // Zod words a number past the safe ones either way.
+    // Zod words numbers beyond the safe range in different ways.
     if (issue === 'since_seq too_big') expect(got).toMatch(/^since_seq /)
     else expect(got).toBe(issue)
   })

@@ -80,7 +80,7 @@ describe('audit_log_list', () => {
   })
 
   it('by from and to shows the rows of that time, to excluded, whatever order they were written in', async () => {
-    // Rows come up to half a minute late, as those of long transactions do.
+    // Rows are up to half a minute late, as those of long transactions are.
     await plant(300, {
       created_at: sql`'2026-01-01T00:00:00Z'::timestamptz + (i - i * 7 % 30) * interval '1 s'`,
     })
@@ -107,7 +107,7 @@ describe('audit_log_list', () => {
   })
 
   it('by from and to shows the rows of that time, also after the clock has jumped', async () => {
-    // A day ahead for five rows, then a day behind for five.
+    // The clock is a day ahead for five rows, then a day behind for five.
     const jump = (i: number) => (i >= 100 && i < 105 ? 86_400 : i >= 105 && i < 110 ? -86_400 : 0)
     await plant(150, {
       created_at: sql`'2026-01-01T00:00:00Z'::timestamptz + (i + case when i between 100 and 104 then 86400
@@ -115,7 +115,7 @@ describe('audit_log_list', () => {
     })
     const time = (seconds: number) => new Date(Date.UTC(2026, 0, 1) + seconds * 1000).toISOString()
     const all = Array.from({ length: 150 }, (_, i) => 150 - i)
-    expect(await shown({ limit: 200 })).toEqual(all) // They have their numbers from here on.
+    expect(await shown({ limit: 200 })).toEqual(all) // Later reads find the rows numbered.
     for (const [from, to] of [
       [50, 140],
       [120, 300],
@@ -153,8 +153,8 @@ describe('audit_log_activity', () => {
   const counts = async (input?: Partial<Asked>) =>
     (await activity(input)).map(({ success, failure }) => [success, failure])
 
-  it('counts successes and failures of each stretch of time, and of nothing outside', async () => {
-    // One a second from 10 s before to 70 s.
+  it('counts successes and failures of each bucket, and of nothing outside', async () => {
+    // One row a second, from 10 s before the period to 70 s into it.
     await plant(80, {
       created_at: sql`${began}::timestamptz + (i - 11) * interval '1 s'`,
       outcome: sql`case when i % 10 = 0 then 'failure' else 'success' end`,

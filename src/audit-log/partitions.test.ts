@@ -14,7 +14,9 @@ const admin = await test.account({ roles: ['admin'] })
 const ada = await test.account()
 const db = () => test.service.app.db
 
-/** Rows per partition: the first run of a test makes a new one of this size wherever none holds the next number. */
+/**
+ * Rows per partition: the first numbering of a test makes a partition of this size, unless one holds the next number.
+ */
 const size = 100
 beforeEach(async () => {
   await clearAudit(test)
@@ -82,7 +84,7 @@ describe('rows over several partitions', () => {
     expect(numbers(events)).toEqual(all.toReversed().slice(0, 50))
   })
 
-  /** The partitions of the next rows hold only 10. */
+  /** Makes the partitions of the next rows hold only 10. */
   const divideFinely = async (): Promise<number> => {
     const { seq } = await position()
     await db().run(sql.raw(await drops()))
@@ -96,7 +98,7 @@ describe('rows over several partitions', () => {
     const start = await divideFinely()
     const count = 500
     const someone = '00000000-0000-4000-8000-000000000001'
-    // Common ones, some far from each other, and one at either end alone.
+    // Common rows, some far apart, and a single one at each end.
     await auditRows(test, count, {
       event_type: sql`case when i in (1, 500) then 'rare' when i % 90 = 0 then 'sparse' else 'common' end`,
       account_id: sql`case when i % 100 = 1 then ${someone}::uuid end`,
@@ -138,7 +140,7 @@ describe('rows over several partitions', () => {
         )
         .toHaveLength(1)
 
-    // The numbers have been found, and the rows, which name accounts, have yet to be read.
+    // The numbers have been found; the rows, which name accounts, have yet to be read.
     const { lower } = (await partitions())[20] as { lower: number }
     await one.query(`begin; lock table audit_log_${lower} in access exclusive mode`)
     const page = admin.client.audit_log_list({ since_seq: start, event_type: 'sparse', limit: 20 })
@@ -210,7 +212,7 @@ describe('rows over several partitions', () => {
     const { seq: start } = await position()
     await auditRows(test, upper - 1 - start)
     expect(numbers(await walked({}))).toHaveLength(upper - 1 - start)
-    // Somebody else's table has the name of the next partition.
+    // A foreign table has the name of the next partition.
     await db().run(sql.raw(`create table audit_log_${upper} (n integer)`))
     const { cell } = await ada.client.cell_create({ data: {} })
     await ada.client.cell_delete({ cell_id: cell.id })
@@ -255,7 +257,7 @@ describe('retention', () => {
       await db().rows<{ name: string }>(sql`
         select relname as name from pg_class where relkind = 'r' and relname ~ '^audit_(log|cell)_[0-9]+$' order by 1`)
     ).map(({ name }) => name)
-  /** Fills the partition of the next number. */
+  /** Fills the partition that holds the next number. */
   const fill = async (age: string): Promise<{ lower: number; upper: number }> => {
     await db().run(sql`select audit_partition(seq + 1, ${size}::bigint) from audit_position`)
     const { seq } = await position()
@@ -265,7 +267,7 @@ describe('retention', () => {
     return found
   }
 
-  it('drops partitions that are old as a whole, after one gap is told', async () => {
+  it('drops partitions that are old as a whole, which a stream sees as one gap', async () => {
     const { seq: start } = await position()
     const [first, second] = [await fill('40 days'), await fill('31 days')]
     await plant(1, '1 day')

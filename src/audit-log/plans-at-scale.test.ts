@@ -45,7 +45,7 @@ const work = (input: Input): Promise<Work> =>
   workOf(test.databaseUrl, () => admin.client.audit_log_list(input))
 const middle = async () => (await admin.client.audit_log_list({ since_seq: rows / 2, limit: 1 })).next_cursor
 
-/** Entries of each branch, and the rows of the page themselves. */
+/** The entries that each branch reads, and the rows of the page. */
 const atMost = (branches: number, size: number) => branches * (size + 1) + size + 1
 
 describe(`among ${rows} audit rows`, () => {
@@ -120,7 +120,7 @@ describe(`among ${rows} audit rows`, () => {
         admin.client.audit_log_activity({ ...period, ...filter }),
       )
       expect(scanned).toEqual([])
-      // Two branches of 8000, what is kept of them, and a hundred at each edge.
+      // Two branches of 8000 rows, the rows kept of them, and a hundred at each edge.
       expect(read.audit_log).toBeLessThanOrEqual(5 * 3 * 8000 + 6 * 100)
     }
   })

@@ -22,7 +22,7 @@ it('without its database a stream is refused as unavailable, and one that is ope
   expect([refused.status, refused.json]).toMatchObject([503, { error: 'service_unavailable' }])
   expect(refused.headers['set-cookie']).toBeUndefined()
   await cluster.start()
-  // A node that was refused for a while looks for its database once a second at most.
+  // A node that has been refused for a while looks for its database at most once a second.
   await expect.poll(() => writeRows(test, 2).catch(() => 0)).toBe(2)
   const seq = before?.id as number
   expect(await stream.take(2)).toMatchObject([{ id: seq + 1 }, { id: seq + 2 }])

@@ -243,7 +243,7 @@ describe('a stream ends when its authority expires', () => {
 })
 
 describe('a stream whose end no signal told', () => {
-  it('ends at the next check of the net', async () => {
+  it('ends at the next regular check', async () => {
     const { account, streams } = await world()
     const { db, hub } = test.service.app
     await db.run(sql`delete from api_token where account_id = ${account.id}::uuid`)
@@ -257,7 +257,7 @@ describe('a stream whose end no signal told', () => {
 
 describe('a stream whose authority ended while its node stood still', () => {
   it('sends nothing more', async () => {
-    // A node of its own: the others would wait for the time that this clock is ahead.
+    // A node of its own: the others would wait later, for as long as this clock was ahead.
     await using node = await testService({ audit_stream: true, database_url: test.databaseUrl })
     const { account, streams } = await world(node)
     const other = await follow(node, { cookie: watcher.cookie })

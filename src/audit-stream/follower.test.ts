@@ -148,7 +148,7 @@ describe('a client that does not read', () => {
     )
   })
 
-  it('is read no further to while it is replayed to, and is closed when it takes nothing for long', async () => {
+  it('stops the reading of a replay, and is closed when it takes nothing for long', async () => {
     const log = [page(1, 200), page(201, 400), page(401, 600)]
     const { follower, client, ends } = stream({ log })
     client.reads = false

@@ -66,7 +66,7 @@ describe('the caps of audit streams', () => {
     const [slow, quick] = [await open({ cookie: admin.cookie }), await open({ cookie: admin.cookie })]
     slow.pause()
     let written = 0
-    // What the TCP buffers hold is not queued in the service.
+    // What is in the TCP buffers is not queued in the service.
     while (ended().length === 0) {
       written += await writeRows(test, 300, 8_000)
       signalRows(test)

@@ -48,7 +48,7 @@ it('after a fail-over that lost rows, streams get all rows of the new history an
   expect(next).toBe((first as number) + 1_048_576 + 1)
   expect(numbers.flat()).toEqual(numbers.flat().toSorted((a, b) => a - b))
   expect(new Set(numbers.flat()).size).toBe(410)
-  // The jump is one for each timeline.
+  // The numbers jump only once per timeline.
   const [after] = await written(1)
   expect(after?.id).toBe((next as number) + 200)
   for (const stream of streams) stream.leave()

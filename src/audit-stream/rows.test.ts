@@ -88,7 +88,7 @@ describe('rows on the audit stream', () => {
       sql`insert into audit_inbox (event_type, outcome) values (${name}, 'success')`
     await db.transaction(async (first) => {
       await first.run(write('written-first'))
-      // On another connection, which commits before this one.
+      // From another connection, which commits before this one.
       await db.run(write('committed-first'))
       signalRows(test)
       const [row] = await stream.take(1)

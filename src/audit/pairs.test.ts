@@ -9,7 +9,7 @@ import type { Work } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
 import type { AuditSubject } from './audit.ts'
 
-/** The two ids of a pair belong to one account, whoever names them. */
+/** The two ids of a pair belong to one account, whoever gives them. */
 
 let work: (tools: Work) => unknown = () => {}
 const actions = {
@@ -112,7 +112,7 @@ describe('a subject that a handler names', () => {
       })
   })
 
-  it('is set right in rows of failure, too', async () => {
+  it('is corrected in rows of failure, too', async () => {
     work = ({ audit }) => {
       audit('cell_delete', { cell_id }, { target_actor_id: bob.actor_id, target_account_id: ada.id })
       throw new Error('unexpected')
@@ -122,7 +122,7 @@ describe('a subject that a handler names', () => {
     expect(await pairs()).toEqual([[ada.actor_id, ada.id, bob.actor_id, bob.id]])
   })
 
-  it('keeps the ids of the dead and finds those who were made just now', async () => {
+  it('keeps the ids of purged actors and finds those made just now', async () => {
     const gone = await test.account()
     await test.service.operations.deleteAccount({ account_id: gone.id }, { via: 'testing' })
     await clearAudit(test)

@@ -89,7 +89,7 @@ it('a used token file that cannot be deleted: 200 with a cookie, and a readiness
   const { test, token, path, lines, bootstrap } = await open()
   const ready = async () => await (await fetch(`${test.url}/health/ready`)).json()
   const dir = dirname(path)
-  // Root can always delete; the database's own user can still reach the database.
+  // Root can always delete. The database's own user cannot, and can still reach the database.
   const user = await databaseUser('')
   if (user) for (const one of [dir, path]) await chown(one, user.uid, user.gid)
   await chmod(dir, 0o500)

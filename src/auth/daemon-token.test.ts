@@ -7,7 +7,7 @@ import { sql } from '../db/db.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 const test = await serviceForFile()
-// Each test makes its own keeper and must not find that of another test.
+// Each test makes its own keeper, and must not find one of another test.
 beforeEach(() => run(sql`delete from account`))
 
 const run = (statement: ReturnType<typeof sql>) => test.service.app.db.run(statement)

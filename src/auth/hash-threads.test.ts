@@ -9,7 +9,7 @@ import { runHash } from './hash-threads.ts'
 const cheap = { memoryCost: 64, timeCost: 1, parallelism: 1 }
 const dear = { memoryCost: 65_536, timeCost: 4, parallelism: 1 }
 
-/** Arguments of `nice`. From 19 on every other priority is a higher one, which takes a right that the process lacks. */
+/** Arguments of `nice`. From 19 on, any other priority is a higher one, for which the process lacks the right. */
 const unprivileged = [
   ...['-n', '19'],
   ...(process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-sys_nice'] : []),
@@ -52,7 +52,7 @@ describe('hashing threads', () => {
   })
 
   test.runIf(spawnSync('nice', [...unprivileged, 'true']).status === 0)(
-    'say once that they may not, and compute all the same',
+    'say once that they may not lower their priority, and compute all the same',
     async () => {
       const program = `
       const { onPriorityKept, runHash } = await import(${JSON.stringify(new URL('./hash-threads.ts', import.meta.url))})

@@ -7,7 +7,7 @@ const cheap = { memory: 64, time: 1, parallelism: 1 }
 const make = (options: Partial<PasswordsOptions> = {}) =>
   createPasswords({ concurrency: 2, queueMax: 100, argon2: cheap, ...options })
 
-/** Counts the verifications that run: their number is the rule under test. */
+/** Counts the verifications that run, since their number is the rule under test. */
 function counted(options: Partial<PasswordsOptions> = {}) {
   const jobs: unknown[][] = []
   const run: RunHash = (name, ...args) => {

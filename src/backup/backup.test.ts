@@ -118,7 +118,7 @@ async function changed(name: string, change: (text: string[]) => string[]): Prom
   return file
 }
 
-/** What a restore changes. */
+/** Leaves out what a restore changes. */
 const withoutLinks = ({ account_ticket, message_outbox, ...rest }: Awaited<ReturnType<typeof content>>) => ({
   ...rest,
   links: [account_ticket?.length, message_outbox?.length],
@@ -145,7 +145,7 @@ describe('restoreBackup', () => {
     const client = await to.open()
     const [before, after] = [await sourceContent(), await content(client)]
     expect(withoutLinks(after)).toEqual(withoutLinks(before))
-    // As few tables as possible are equal only because they are empty.
+    // As few tables as possible are equal only because both are empty.
     const empty = Object.keys(before).filter((table) => before[table]?.length === 0)
     expect(empty.sort()).toEqual(['cell_field', 'cell_item'])
     expect(done.rows).toBe(Object.values(before).flat().length)
@@ -211,7 +211,7 @@ describe('restoreBackup', () => {
       names.length + 1,
     )
 
-    // In a database ahead of the backup, those migrations would never run over the loaded rows.
+    // If the database is ahead of the backup, those migrations would never run over the loaded rows.
     const ahead = await target(migratedDatabase)
     await expect(restoreBackup(ahead.connection, file)).rejects.toMatchObject({
       reason: 'database_newer_than_backup',

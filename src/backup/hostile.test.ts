@@ -117,7 +117,7 @@ it.each([
 it('refuses a file of one endless line before it exhausts memory', async () => {
   const { connection } = await target()
   const file = join(dir, 'endless')
-  // A gigabyte: what is compressed may be joined.
+  // A gigabyte, in parts, since compressed data may be concatenated.
   const part = gzipSync(Buffer.alloc(16 * 1024 * 1024, 'x'))
   await writeFile(file, Buffer.concat(Array.from({ length: 64 }, () => part)))
   const before = process.memoryUsage().rss
@@ -129,7 +129,7 @@ it('refuses a file of one endless line before it exhausts memory', async () => {
 })
 
 it('refuses any other mutation of a backup with one of its reasons, never with another error', async () => {
-  // Without checksums, so that what lies behind them is reached.
+  // Without checksums, so that the checks behind them are reached.
   const plain = Buffer.from(inFormat1(gunzipSync(whole).toString('utf8').split('\n')).join('\n'))
   const file = join(dir, 'fuzzed')
   let { connection } = await target()
@@ -152,7 +152,7 @@ it('refuses any other mutation of a backup with one of its reasons, never with a
           () => 'restored',
           (error) => error,
         )
-        // With a changed letter in a text the backup may still be valid.
+        // If a letter in a text has changed, the backup may still be valid.
         if (outcome === 'restored') connection = (await target()).connection
         else expect(outcome).toMatchObject({ reason: expect.stringMatching(/^backup_/) })
       },

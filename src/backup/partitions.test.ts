@@ -25,7 +25,7 @@ it('a log over several partitions is restored into those that its numbers need',
     await auditRows(test, 20, { cell_ids: sql`array[${cell}::uuid]` })
     await numberRows(db)
   }
-  // One that still waits.
+  // One that still waits for its number.
   await auditRows(test, 1)
   const file = join(dir, 'file')
   await writeBackup({ connectionString: test.databaseUrl }, { to: file, version: '1.2.3' })
@@ -42,7 +42,7 @@ it('a log over several partitions is restored into those that its numbers need',
     'select lower::float8 / 1e6 as m from audit_partitions() order by 1',
   )
   expect(parts.map(({ m }) => m)).toEqual([0, 20, 40, 1000])
-  // Rows of the inbox go on above those that have left it.
+  // Rows of the inbox get numbers above those already in the log.
   await client.query('select audit_number()')
   const { rows: last } = await client.query(
     'select seq::float8 as seq, written = max(written) over () as is_last from audit_log order by seq desc limit 1',

@@ -13,7 +13,9 @@ import { reasonOf } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 
-/** Every kind of caller against every kind of cell, in every method, as the cell itself and as the far one of an edge. */
+/**
+ * Every kind of caller against every kind of cell, in every method, as the cell itself and as the far end of an edge.
+ */
 
 const test = await serviceForFile(
   Object.fromEntries(['create', 'write', 'clone', 'read'].map((what) => [`limit_cell_${what}`, 'off'])),
@@ -64,7 +66,7 @@ const send =
     const calls = caller.client as unknown as Record<string, (input: object) => Promise<unknown>>
     return reasonOf(calls[method]?.({ ...input(cell, caller), ...as(caller) }) as Promise<unknown>)
   }
-/** The outcome of a call, after which `undo` puts the rows right. */
+/** The outcome of a call, after which `undo` restores the rows. */
 const undone =
   (check: Check, undo: (cell: Target) => ReturnType<typeof sql>): Check =>
   async (caller, cell) => {
@@ -144,7 +146,7 @@ const reads: [string, Check, Rule][] = [
   ['cell_clone, deep', send('cell_clone', ({ id }) => ({ source_id: id, deep: true })), views],
 ]
 
-/** The tier of a row decides whether its edge, key and all, is removed: the outcome and whether it is there still. */
+/** The outcome of deleting an edge of the cell, and how many edges with its key are left. */
 const removes =
   (method: 'cell_field_delete' | 'cell_item_delete', isThere: boolean): Check =>
   async (caller, cell) => {

@@ -91,7 +91,7 @@ describe('the timeline', () => {
   })
 })
 
-it('of a deleted cell is hidden from its owner, but not from admins; there is none of other things', async () => {
+it('the timeline of a deleted cell is hidden from its owner, but not from admins; other things have none', async () => {
   const cell_id = await made()
   await ada.client.cell_delete({ cell_id })
   expect(await refused(cell_id, ada)).toBe('cell_not_found')

@@ -34,7 +34,7 @@ it('counts the cells that lead there, its own edges and its grants, but nothing 
   )
   expect(Object.keys(others)).toContain('secret')
   for (const role of ['one', 'two']) await grantRow(test, me as string, 'viewer', { role })
-  // Itself, by its third item, is among what leads there.
+  // Its third item leads to itself, so it counts among the cells that link to it.
   expect(await scenario(test, () => preview(me))).toEqual({ linked_from: 3, fields: 1, items: 3, grants: 2 })
 })
 

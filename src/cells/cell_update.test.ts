@@ -232,7 +232,7 @@ describe('path', () => {
     const without = await cellRow(test, { created_by: ada.actor_id })
     await scenario(test, () => update(ada, with_path, { path: null }), { reason })
     await update(ada, without, { path: null, data: { a: 1 } })
-    // Sending the stored path again is refused before the lookup too.
+    // Sending the stored path again is also refused before the lookup.
     await scenario(test, () => update(ada, with_path, { path: 'kept' }), { reason })
     await update(ada, with_path, { data: { a: 1 } })
   })

@@ -23,7 +23,7 @@ const update = (account: TestAccount, cell_id: string, changes: Changes) =>
   account.client.cell_update({ cell_id, ...changes })
 const stored = async (id: string) => (await root.client.cell_get({ id })).cell
 
-/** A cell with this much data is changed under its lock from the start; others, unless they are held, at once. */
+/** An update of a cell with this much data locks it from the start; others write at once, unless they are held. */
 const large = { text: 'x'.repeat(8192) }
 
 async function shared(data: object = {}): Promise<string> {
@@ -32,7 +32,7 @@ async function shared(data: object = {}): Promise<string> {
   return cell_id
 }
 
-/** Begins an update that stays in its hook, a large cell under its lock, until `open` is called. */
+/** Begins an update that stays in its hook until `open` is called; a large cell is locked meanwhile. */
 function held(account: TestAccount, cell_id: string, changes: Changes) {
   const data_patch = { wait: true, ...changes.data_patch }
   return waiting.held(() => reasonOf(update(account, cell_id, { ...changes, data_patch })))
@@ -50,7 +50,7 @@ it('an update that goes alone waits for whoever holds its path as long as that t
   await other.begin(`update cell set path = 'held' where id = $1`, [theirs])
   const answer = reasonOf(update(root, mine, { path: 'held' }))
   await other.blocks(1)
-  // Several times what updates wait for that share a statement.
+  // Several times as long as the updates that share a statement wait.
   expect(await Promise.race([answer, delay(400, 'waits')])).toBe('waits')
   await other.query('rollback')
   expect(await answer).toBe('ok')
@@ -66,7 +66,8 @@ describe('an update under the lock against the end of the right to it', () => {
   ])('queued behind a %s it changes nothing', async (_what, end) => {
     const cell_id = await cellRow(test, { created_by: ada.actor_id, data: { ...large, wait: true } })
     const { id } = await test.cellGrant(cell_id, 'editor', principal)
-    // It changes nothing: waiters for an updated row race each other, those for an unchanged one get it in turn.
+    // It changes nothing: those that wait for an updated row race each other, those for an unchanged one get it in
+    // turn.
     const first = await held(ada, cell_id, {})
     const ended = reasonOf(end(cell_id, id))
     await other.blocks(1)

@@ -8,7 +8,7 @@ const database = await migratedDatabase()
 afterAll(() => database.drop())
 
 describe('mergePatch', () => {
-  // Appendix A of RFC 7396, the cases where both sides are objects, as data and patches always are.
+  // The cases of RFC 7396, appendix A, in which both sides are objects, as data and patches always are.
   it.each([
     ['{"a":"b"}', '{"a":"c"}', '{"a":"c"}'],
     ['{"a":"b"}', '{"b":"c"}', '{"a":"b","b":"c"}'],
@@ -58,7 +58,7 @@ describe('mergePatch', () => {
         tie('object'),
       ),
       object: fc.array(fc.tuple(key, tie('value')), { maxLength: 4 }).map((entries) => {
-        // As JSON.parse builds it: own keys, `__proto__` too.
+        // As JSON.parse builds it: every key is an own key, even `__proto__`.
         const made = {}
         for (const [name, value] of entries)
           Object.defineProperty(made, name, { value, enumerable: true, configurable: true, writable: true })

@@ -190,7 +190,7 @@ it('the text form that the size rule calculates is the one of the database', asy
     const row = await test.service.app.db.first<{ bytes: number }>(
       sql`select octet_length(${text}::jsonb::text) as bytes`,
     )
-    // Filled to the limit and beyond: the rule must refuse exactly from there.
+    // Filled to the limit it passes, and one byte more is refused.
     const filled = (bytes: number) => ({ a: value, f: [...Array(1500).fill(5e-324), 'x'.repeat(bytes)] })
     const fixed = (row?.bytes as number) + ', "f": []'.length + 1500 * 328 + 2
     expect(checkData(filled(524_288 - fixed))).toBeUndefined()

@@ -6,7 +6,10 @@ import { actions } from '../actions.ts'
 import { sql } from '../db/db.ts'
 import { scenario } from '../testing/index.ts'
 
-/** What a caller may not see gets the bytes, and costs the statements, of what does not exist, and nothing is written. */
+/**
+ * What a caller may not see gets the same bytes, and costs the same statements, as what does not exist; nothing is
+ * written.
+ */
 
 const sent: string[] = []
 const test = await serviceForFile({ onStatement: (text) => sent.push(text) })
@@ -80,7 +83,7 @@ const calls: [string, `cell_${string}`, object[]][] = [
     cells((source_id) => ({ source_id, name: 'held', target_id: open }), open),
   ],
   ['to a cell', 'cell_field_set', cells((target_id) => ({ source_id: own, name: 'new', target_id }))],
-  // Not even whether a position is held.
+  // The answer does not even reveal whether a position is taken.
   ...['held', 'new'].flatMap((position): [string, 'cell_item_insert', object[]][] => [
     [
       `into a cell, ${position}`,
@@ -124,7 +127,7 @@ it.each(calls)('%s %s', async (_what, method, inputs) => {
     sent.length = 0
     const headers = { 'x-request-id': 'same', ...(cookie !== undefined && { cookie }) }
     const { status, headers: received, text } = await rpc(test.url, call(method, input), headers)
-    // Other calls have left audit rows to be numbered, or have not.
+    // Left out: whether other calls have left audit rows to be numbered varies.
     const statements = sent.filter((one) => !/audit_waiting|audit_number/.test(one))
     const { date: _, ...rest } = received
     return { status, rest, text, statements }

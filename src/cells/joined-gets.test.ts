@@ -29,7 +29,7 @@ await itemRow(test, parent, 'a', own)
 await itemRow(test, parent, 'b', open)
 await fieldRow(test, parent, 'about', own)
 await fieldRow(test, shared, 'next', open)
-// More than are read beside other cells, the last of them visible to one caller only.
+// More items than are read together with other cells; the last one is visible to one caller only.
 for (let at = 0; at < 9; at++) await itemRow(test, wide, `a${at}`, at === 8 ? own : open)
 const missing = '11111111-1111-4111-8111-111111111111'
 const inputs = [
@@ -52,7 +52,7 @@ it('a get that joins others is answered as it is alone, whoever asks beside it',
   for (let round = 0; round < 3; round++) expect(await Promise.all(asked.map(get))).toEqual(alone)
 })
 
-it('gets of one turn share a statement, up to the most for one', async () => {
+it('gets of one turn share a statement, up to its maximum', async () => {
   const count = async (many: number): Promise<number> => {
     sent.length = 0
     await Promise.all(Array.from({ length: many }, () => get({ cookie: undefined, input: { id: open } })))
@@ -61,7 +61,7 @@ it('gets of one turn share a statement, up to the most for one', async () => {
     )
     return sent.length
   }
-  // Those for the same caller and cell are one key; each path is a key of its own.
+  // Calls of one caller for one cell share a key; each path is a key of its own.
   expect(await count(16)).toBe(2)
   expect(await count(48)).toBe(4)
 })
@@ -74,7 +74,7 @@ it('an answer belongs to its caller alone', async () => {
   expect(second.cell.data).toEqual({})
 })
 
-it('what a database refuses of one key is refused before it joins', async () => {
+it('a key that the database would refuse is refused before it joins others', async () => {
   const [refused, found] = await Promise.all([
     get({ cookie: undefined, input: { path: 'a\0b' } }),
     get({ cookie: undefined, input: { path: 'open' } }),

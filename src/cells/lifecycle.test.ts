@@ -57,7 +57,7 @@ describe('the owner', () => {
     expect(await tiers(root.client, cell_id)).toEqual(['ok', 'ok', 'ok'])
     const { cell } = await test.client().cell_get({ id: open })
     expect(cell.created_by).toBe(owner.actor_id)
-    // It is still the owner, which cannot be granted anything.
+    // The actor is still the owner, who cannot be granted anything.
     const principal = { actor_id: owner.actor_id }
     expect(await reasonOf(root.client.cell_grant_create({ cell_id, level: 'viewer', principal }))).toBe(
       'cell_grant_principal_is_owner',

@@ -157,7 +157,7 @@ it.each(edits)('an editor who keeps the right by another grant: %s is written', 
   await hold()
   sent.length = 0
   expect(await reasonOf(waits(() => call(editor.client), revoked(editor.actor_id)))).toBe('ok')
-  // What waits for the lock, and what writes behind it.
+  // The statement that waits for the lock, and the one that writes after it.
   const last = sent.filter((text) => /\bcell c\b/.test(text)).slice(-2)
   for (const text of last) expect(text).toContain('me.is_admin')
 })

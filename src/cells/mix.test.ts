@@ -16,7 +16,7 @@ const [ada, editor, member, root] = await Promise.all([
 
 type Event = { event_type: string; metadata: Record<string, string> }
 
-/** The edges that result from replaying the audit rows; fails on a row that does not fit the ones before. */
+/** The edges that result from replaying the audit rows; fails on a row that does not fit the rows before it. */
 function replayed(events: Event[], deleted: Set<string>): Map<string, string> {
   const places = new Map<string, string>()
   const put = (place: string, far: string) => {
@@ -64,7 +64,7 @@ it('any mix of calls ends in known refusals, and in the cells, edges and grants 
     client.cell_update({ cell_id, ...changes })
   const insert = ({ client }: TestAccount, parent_id: string) =>
     client.cell_item_insert({ parent_id, child_id: one(far), position: position() })
-  /** Calls with the reasons that are known for them alone. */
+  /** The calls, each with the refusals that only it may get. */
   const calls: [(by: TestAccount, id: string) => Promise<unknown>, ...string[]][] = [
     [(by, id) => update(by, id, { data_patch: { [`k${random(3)}`]: random(3) } })],
     [

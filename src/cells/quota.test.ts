@@ -37,7 +37,7 @@ it('an account cannot exceed its max of cells, by several actors or concurrent c
   })
 })
 
-it('nor its max of bytes, by creation, by growth or through editors', async () => {
+it('an account cannot exceed its max of bytes, by creation, by growth or through editors', async () => {
   const [ada, bob] = await Promise.all([test.account(), test.account()])
   const { cell } = await create(ada, 400)
   await create(ada, 400)
@@ -56,7 +56,7 @@ it('nor its max of bytes, by creation, by growth or through editors', async () =
   await isRight(ada, { cells: 2, bytes: 500 })
 })
 
-it('a write that finds no room beside others that make room is refused for that alone', async () => {
+it('a write beside others that take and free room is refused for lack of room alone', async () => {
   const ada = await test.account()
   const own = [(await create(ada)).cell, (await create(ada)).cell, (await create(ada)).cell]
   const came = await Promise.all(
@@ -89,7 +89,7 @@ it('clones count everything that they create', async () => {
   expect((await usage(ada)).counted).toMatchObject({ cells })
 })
 
-it('near the limit any number of clones and creations at once wait for each other', async () => {
+it('near the limit any number of concurrent clones and creations wait for each other', async () => {
   await using node = await testService({ max_account_cells: 1000 })
   await using other = await testService({ max_account_cells: 1000, database_url: node.databaseUrl })
   const ada = await node.account()

@@ -3,7 +3,7 @@ import { cellRow } from '../../test/helpers/cell-rows.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 
-/** Creates of one moment, which share a statement and its commit. */
+/** Creates at the same moment, which share a statement and its commit. */
 
 const most = 1500
 const test = await serviceForFile({
@@ -11,7 +11,7 @@ const test = await serviceForFile({
   limit_cell_create: 'off',
   hooks: {
     async validateData(kind, data) {
-      // Its owner vanishes when the call has passed every check.
+      // The owner is deleted once the call has passed every check.
       if (kind === 'orphan') await test.service.app.db.run(sql`delete from account where id = ${data.owner}`)
       return data
     },
@@ -84,7 +84,7 @@ it('each is answered, counted and recorded as it is alone', async () => {
   }
 })
 
-it('one that has no room, no account any more, a path or much data leaves its neighbours alone', async () => {
+it('one without room or account, or with a path or much data, does not affect its neighbours', async () => {
   const [far, near, full, gone, root] = await Promise.all([
     test.account(),
     test.account(),

@@ -6,7 +6,7 @@ import type { actions } from '../actions.ts'
 import { sql } from '../db/db.ts'
 import type { TestAccount } from '../testing/index.ts'
 
-/** Edges added and cells deleted in one moment, which share a statement and its commit. */
+/** Edges added and cells deleted at the same moment, which share a statement and its commit. */
 
 const test = await serviceForFile()
 const { db } = test.service.app
@@ -65,7 +65,7 @@ describe.each([
     )
   })
 
-  it('one that may not link its cells, or is second, leaves its neighbours alone', async () => {
+  it('one that may not link its cells, or is second, does not affect its neighbours', async () => {
     const [own, foreign, hidden] = await Promise.all([made(ada), made(bob), made(bob)])
     const answers = await Promise.all([
       call(method, ada, input(own, 'a', far)),
@@ -117,8 +117,8 @@ it('cell_delete: each is recorded as it is alone, and one cell is deleted once',
 describe('a right or an edge that changes when the statement has begun but not yet locked the cell', async () => {
   const other = await rival(test.databaseUrl)
   afterAll(() => other.close())
-  // A trigger fires before the statement looks at any cell. It waits for the writes of these methods alone, and not by a
-  // lock, for which they would not wait long.
+  // A trigger fires before the statement looks at any cell. It holds up only the writes of these methods, and by
+  // polling, because they would not wait long for a lock.
   await other.query(`
     create function await_rival() returns trigger language plpgsql as $$ begin
       while (tg_table_name = 'cell_grant' or current_query() !~ 'version = c.version from') and not pg_try_advisory_xact_lock_shared(1) loop
@@ -149,7 +149,7 @@ describe('a right or an edge that changes when the statement has begun but not y
     ['cell_item_delete', (parent_id) => ({ parent_id, position: 'held' })],
     ['cell_delete', (cell_id) => ({ cell_id })],
     ['cell_update', (cell_id) => ({ cell_id, data: { late: 1 } })],
-  ])('a right that ends is none any more: %s', async (method, input) => {
+  ])('a right that ends no longer counts: %s', async (method, input) => {
     for (const end of ['cell_grant_revoke', 'cell_grant_create']) {
       const cell_id = await made(ada)
       await fieldRow(test, cell_id, 'held', far)
@@ -191,7 +191,7 @@ describe('a right or an edge that changes when the statement has begun but not y
     expect(await entries('cell_item_move', parent_id)).toEqual([])
   })
 
-  it('a right ends for those who have checked it, though whoever lowers it has not seen that it was given', async () => {
+  it('a lowered right ends for calls that have checked it, even if the lowering call has not seen the grant', async () => {
     const cell_id = await made(ada)
     const written = () => db.one<{ ctid: string }>(sql`select ctid::text from cell where id = ${cell_id}`)
     const before = await written()

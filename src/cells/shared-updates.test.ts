@@ -4,7 +4,7 @@ import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import type { TestAccount } from '../testing/index.ts'
 
-/** Updates of one moment, which share a statement and its commit. */
+/** Updates at the same moment, which share a statement and its commit. */
 
 const bytesMax = 400_000_000
 const test = await serviceForFile({ max_account_bytes: bytesMax })
@@ -71,7 +71,7 @@ it('each is answered, counted and recorded as it is alone', async () => {
   for (const owner of accounts) expect(await used(owner)).toBe(grown)
 })
 
-it('one that may not, has no room, a version that is gone, much data or a path leaves its neighbours alone', async () => {
+it('one without right or room, or with an old version, much data or a path, does not affect its neighbours', async () => {
   const [ada, bob, full, root] = await Promise.all([
     ...[1, 2, 3].map(() => test.account()),
     test.account({ roles: ['admin'] }),
@@ -113,7 +113,7 @@ it('one that may not, has no room, a version that is gone, much data or a path l
   ).toEqual([...[true, false, false, true, false, true, false, true]])
 })
 
-it('of many at one cell each is done once, in some order', async () => {
+it('many at one cell are each done once, in some order', async () => {
   const ada = await test.account()
   const cell_id = await made(ada)
   const answers = await Promise.all(

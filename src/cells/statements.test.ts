@@ -124,7 +124,7 @@ it.each<[string, () => Step[] | Promise<Step[]>]>([
       const all_data = { data_patch: { a: 3 }, visibility: 'public', path: 'p' } as const
       return [
         ['ok csA', () => ada.cell_update({ cell_id, data: { a: 2 } })],
-        // The lock and the copies of the path besides.
+        // Also takes the lock, and changes the copies of the path.
         ['ok cssssA', () => root.cell_update({ cell_id, ...all_data })],
         ['ok csA', () => root.cell_update({ cell_id, data_patch: { a: 4 }, visibility: 'private' })],
         ['ok csA', () => ada.cell_update({ cell_id, data_patch: { a: 3 }, visibility: 'public' })],

@@ -44,7 +44,7 @@ describe('retention of audit rows', () => {
     await cleanUp()
     const after = await position()
     expect(after?.removed_seq).toBe(after?.seq)
-    // A row with a smaller number that becomes old later.
+    // A row with a smaller number may become old later.
     await db().run(sql`update audit_log set created_at = now() - interval '40 days'`)
     expect(await cleanUp()).toBe(1)
     expect(await position()).toEqual(after)

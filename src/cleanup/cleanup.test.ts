@@ -140,7 +140,7 @@ describe('cleanUp', () => {
     const node = await testService({ database_url: test.databaseUrl })
     const ids = await offers(1, '1 hour')
     const other = await rival(test.databaseUrl)
-    // Stops the first one halfway.
+    // Stops the first cleanup halfway.
     await other.begin('lock table api_token in access exclusive mode')
     const first = cleanUp()
     await other.blocks(1)

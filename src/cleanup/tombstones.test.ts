@@ -87,7 +87,7 @@ it('deletes no more than thousands of edges in one statement, however many lead 
   ])
 })
 
-it('leaves no timeline either of events that nobody had numbered yet', async () => {
+it('also leaves no timeline of events that were not numbered yet', async () => {
   const { cell } = await ada.client.cell_create({ data: {} })
   await db().run(sql`update cell set deleted_at = ${ago(31)}::timestamptz, created_at = ${ago(31)}::timestamptz
     where id = ${cell.id}`)

@@ -45,7 +45,7 @@ const refused = async (args: string[], input?: string): Promise<string> => {
 }
 const one = async (args: string[], input?: string): Promise<Record<string, unknown>> =>
   (await json(args, input))[0] as Record<string, unknown>
-/** Its audit rows; who loses a role is told so. */
+/** The expected audit rows; an account that loses a role is notified. */
 const rows = (...types: string[]) => ({
   audit: types.map((event_type) => ({ event_type, ip: null })),
   notify: types.filter((type) => type === 'role_grant_revoke').map((method) => ({ method })),

@@ -18,7 +18,7 @@ let cwd: string
 let cellkeep: (args: readonly string[], input?: string) => Promise<Said>
 beforeAll(async () => {
   cwd = await mkdtemp(join(tmpdir(), 'ck-main-'))
-  // No test here may get as far as connecting to it.
+  // No test here may get as far as connecting to this server.
   cellkeep = shell({ CELLKEEP_DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }, cwd)
 })
 afterAll(() => rm(cwd, { recursive: true }))
@@ -95,7 +95,7 @@ describe('wrong usage is exit code 2 and says how it goes', () => {
   })
 })
 
-it.runIf(existsSync('/dev/full'))('output that found no room is exit code 1, down to its last line', () => {
+it.runIf(existsSync('/dev/full'))('output that finds no room is exit code 1, even for its last line', () => {
   const full = openSync('/dev/full', 'w')
   const { status, stderr } = spawnSync(process.execPath, [program, '--version'], {
     stdio: ['ignore', full, 'pipe'],
@@ -163,7 +163,7 @@ describe('exit code 3', () => {
     expect(await db.one(sql`select open_signup from app_settings`)).toEqual({ open_signup: false })
     expect((await at(['migrate', '--check'])).code).toBe(3)
     expect(await at(['migrate'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^applied \d{4}_/) })
-    // It says nothing of the steps behind, which may be pending.
+    // It reports nothing about the steps after that, which may be pending.
     expect((await at(['migrate', '--to', '0018'])).stdout).toBe(
       '0018_nodes and all before it are done already.\n',
     )
@@ -203,7 +203,7 @@ describe('exit code 3', () => {
 
   it('a database whose files are missing: no bug is claimed, and the backup is named', async () => {
     const test = await testService()
-    // What PostgreSQL says of a missing file, without taking one from the server that all tests share.
+    // What PostgreSQL reports for a missing file, without removing one from the server that all tests share.
     await test.service.app.db.run(sql`
       create or replace function cellkeep.audit_waiting() returns boolean language plpgsql as $$ begin
         raise exception 'could not open file "base/5/16384"' using errcode = 'undefined_file';

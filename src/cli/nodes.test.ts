@@ -64,7 +64,7 @@ it('drain and resume take an id or a name, and refuse a name that several nodes 
   await expect.poll(async () => (await fetch(`${test.url}/health/serving`)).status).toBe(200)
 })
 
-it('a drain that is waited for does not call a node drained that nobody hears of', async () => {
+it('waiting for a drain does not report a silent node as drained', async () => {
   await plantGhosts()
   await test.service.app.db.run(
     sql`update node set seen_at = now() - interval '1 minute' where id = ${ghosts[0]}`,
@@ -89,7 +89,7 @@ it('top shows one frame where there is no terminal', async () => {
   expect(json.nodes).toMatchObject([{ id, state: 'ready' }])
 })
 
-it('what nodes of other versions do not tell is no trouble', async () => {
+it('values that nodes of other versions do not report are no error', async () => {
   await plantGhosts()
   await test.service.app.db.run(sql`update node set info = '{}' where name = 'ghost'`)
   expect((await cellkeep(['top'])).stdout).toMatch(/ghost +a{16} /)

@@ -75,7 +75,7 @@ it('follows no redirect, which could take a password or a token to another host'
   expect(taken).toEqual([])
 })
 
-it('takes an empty page for no answer of a route, except where the answer is empty', async () => {
+it('does not take an empty page for the answer of a route, except where the answer is empty', async () => {
   const { url, answer } = await reverseProxy(test.url)
   const client = createClient({ url, headers: { cookie: ada.cookie } })
   answer(page(200, ''))

@@ -173,7 +173,7 @@ describe('retry with a deadline', () => {
     const down = () => page(503, 'down', { 'retry-after': '0' })
     answer(...Array.from({ length: 50 }, down))
     const given = await client.try.cell_create({ data: {} })
-    // 0 if the deadline cut the last attempt.
+    // 0 if the deadline cut the last attempt short.
     expect([0, 503]).toContain(given.ok ? 200 : given.error.status)
     expect(seen.length).toBeGreaterThan(1)
     expect(seen.length).toBeLessThan(10)
@@ -187,7 +187,7 @@ describe('retry with a deadline', () => {
     expect(other.seen).toHaveLength(3)
   })
 
-  it('reads by GET without a key, and sends once, without one, what takes none', async () => {
+  it('reads by GET without a key, and sends a method that takes no key once', async () => {
     const { client, answer, seen } = await withDeadline()
     answer(page(429, '{}', { 'retry-after': '0' }))
     await client.cell_list()

@@ -77,7 +77,7 @@ describe('a live client', () => {
     expect(await heard).toEqual({ role_grant_id: granted.role_grant_id, role: 'admin', scope_id: null })
   })
 
-  it('is over where its credential ends, and where there never was one', async () => {
+  it('is over when its credential ends, or if there never was one', async () => {
     const eve = await test.account()
     const live = liveOf({ headers: { cookie: eve.cookie } })
     await live.account_verify()
@@ -112,7 +112,7 @@ describe('a live client', () => {
     )
   })
 
-  it('goes on without headers where the WebSocket takes none, as in browsers', async () => {
+  it('works without headers if the WebSocket takes none, as in browsers', async () => {
     class Strict extends globalThis.WebSocket {
       constructor(url: string, options?: unknown) {
         if (options !== undefined) throw new SyntaxError('[object Object] is no subprotocol')
@@ -128,7 +128,7 @@ describe('a live client', () => {
     ['a path without a socket', { wsPath: '/api/nowhere' }, 'not_found'],
     ['an origin that is not allowed', { origin: 'https://evil.example' }, 'forbidden_origin'],
   ])(
-    'is over with the reason where the service refuses it: %s',
+    'is over with the reason if the service refuses it: %s',
     async (_name, { origin, ...options }, reason) => {
       const live = liveOf({ ...options, ...(origin && { headers: { cookie: ada.cookie, origin } }) })
       expect(await event(live, 'closed')).toBe(reason)
@@ -136,13 +136,13 @@ describe('a live client', () => {
     },
   )
 
-  it('tries again where a proxy refuses it, which says nothing about the credential', async () => {
+  it('tries again if a proxy refuses it, which says nothing about the credential', async () => {
     const { url, answer } = await reverseProxy(test.url)
     answer(page(403, 'Forbidden'), page(401, '{"error":"Log in to the proxy"}'))
     expect(await event(liveOf({ url }), 'lost')).toMatchObject({ code: 1006 })
   })
 
-  it('tries again where its WebSocket tells of a failure by an error alone, as that of Node 22 does', async () => {
+  it('tries again if its WebSocket reports a failure only by an error, as that of Node 22 does', async () => {
     class Failing {
       onerror: () => void = () => {}
       constructor() {
@@ -249,7 +249,7 @@ describe('a line that breaks', () => {
     const live = liveOf({ url: wire.url })
     await live.account_verify()
     const lost = event(live, 'lost')
-    // What is sent after the cut never arrives, and must not be resent.
+    // What is sent after the cut never arrives, and must not be sent again.
     wire.cut()
     const calls = await Promise.all([live.try.cell_create({ data: { at: 'the cut' } })])
     expect(calls).toMatchObject([{ ok: false, error: { reason: 'connection_lost' } }])

@@ -22,9 +22,9 @@ afterAll(() => test.close())
 const nobody = 'authentication_required'
 
 describe('forRequest', () => {
-  it('serves visitors at once from one client, each as whoever they are', async () => {
+  it('serves concurrent visitors from one client, each as themselves', async () => {
     const client = createClient({ url: test.url, jar: true, use: [batch()] })
-    // A server that greets by name and signs in, as a framework for pages would.
+    // A server that greets its visitors by name and signs them in, as a framework for pages would.
     const pages = createServer(async (request, response) => {
       const visitor = forRequest(client, request)
       const [, username, password] = (request.url ?? '').split('/').map(decodeURIComponent)
@@ -74,7 +74,7 @@ describe('forRequest', () => {
       await expect(forRequest(client, stranger).account_verify()).rejects.toMatchObject({ reason: nobody })
   })
 
-  it('passes on the address that it knows of, and none that the visitor makes up', async () => {
+  it('passes on the address that it knows, and none that the visitor makes up', async () => {
     const client = createClient({ url: test.url, headers: { 'x-request-id': 'addressed' } })
     const request = new Request('http://pages.test/', { headers: { 'x-forwarded-for': '198.51.100.7' } })
     await forRequest(client, request).cell_list()

@@ -192,7 +192,7 @@ describe('one value', () => {
     expect(parse({ ...env, CELLKEEP_NO_SUCH: '', CELLKEEP_COOKIE_KEYS_FILE: '' })).toEqual(parse({}))
   })
 
-  it('any text brings a value or a ConfigError that does not repeat it', () => {
+  it('any text gives a value or a ConfigError that does not repeat it', () => {
     fc.assert(
       fc.property(fc.constantFrom(...keys), fc.string({ unit: 'binary' }), (name, text) => {
         const found = problems({ [`CELLKEEP_${name.toUpperCase()}`]: text })

@@ -126,7 +126,7 @@ it('a plain Node process loads TypeScript and refuses what does not parse', asyn
 it.each([
   ['import', "import { sep } from 'node:path'\nexport default { data_dir: sep }\n"],
   ['export', 'export default { port: 1 }\n'],
-])('says how a package becomes one of modules, at its first %s', async (_word, text) => {
+])('says how a package is made to use modules, at its first %s', async (_word, text) => {
   await put('package.json', '{ "type": "commonjs" }')
   await put('cellkeep.config.ts', text)
   const { said } = await inNode(`await refused('cellkeep.config.ts')`)
@@ -154,7 +154,7 @@ it('warns of a file that imports another copy of the package than the one that r
   expect((await parsed()).warnings).toEqual([])
 })
 
-/** What a plain process of Node makes of an expression over `load` and `refused`; Vitest would transform the files. */
+/** The result of an expression over `load` and `refused` in a plain Node process; Vitest would transform the files. */
 async function inNode(expression: string): Promise<{ said: unknown; stderr: string }> {
   const script = `const { loadConfigFile } = await import('${new URL('./file.ts', import.meta.url)}')
     const load = (CELLKEEP_CONFIG) => loadConfigFile({ env: { CELLKEEP_CONFIG }, cwd: process.cwd() })

@@ -134,7 +134,7 @@ describe('warnings', () => {
       expect(parse(env).warnings).toEqual([])
   })
 
-  it('tell of IP limiters that are off, of others not', () => {
+  it('tell of IP limiters that are off, but of no others', () => {
     const { warnings } = parse({ CELLKEEP_LIMIT_LOGIN_IP: 'off', CELLKEEP_LIMIT_LOGIN_ACCOUNT: 'off' })
     expect(warnings).toEqual(['CELLKEEP_LIMIT_LOGIN_IP is off: attempts from one address are not limited'])
   })

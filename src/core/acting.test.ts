@@ -112,7 +112,7 @@ describe('the acting actor', () => {
     expect(reasonOf(await ask('grain', {}, account))).toBe('ok')
   })
 
-  it('an optional axis has an empty context for the anonymous', async () => {
+  it('an optional axis has an empty context for anonymous callers', async () => {
     for (const params of [{}, { acting: one.actor_id }])
       expect(result(await ask('may_act', params))).toEqual({ account: null, actor: null, roles: [] })
     expect(result(await ask('loose'))).toEqual({ account: null, actor: null, roles: [] })

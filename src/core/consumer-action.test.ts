@@ -36,7 +36,7 @@ const actions = {
     auth,
     event: 'cell_update',
     rate_limit: 'both',
-    // Named like a setting, whose value must not become its limit.
+    // Named like the setting `limit_store`, whose value must not become its limit.
     rate_limit_group: 'store',
     output: z.null(),
     async handler(_input, { db }) {
@@ -91,7 +91,7 @@ describe('a method of a consumer', () => {
     expect(await notes()).toBe(1)
   })
 
-  it('that is limited per address and account charges neither where one of them refuses', async () => {
+  it('that is limited per address and account charges neither if one of them refuses', async () => {
     const [bob, eve] = [await test.account(), await test.account()]
     const thrice = async ({ cookie }: { cookie: string }, ip: string) => {
       const reasons: unknown[] = []
@@ -132,7 +132,7 @@ const unsayable: [what: string, value: unknown][] = [
   ],
 ]
 
-describe('a result that JSON cannot say', () => {
+describe('a result that JSON cannot express', () => {
   it.each(unsayable)('%s is an internal error, and the mutation is undone', async (_what, value) => {
     answer = () => value
     for (const method of ['reads', 'writes']) {

@@ -22,7 +22,9 @@ const ways = [
 ] as const
 const kept = { status: 200, reason: 'ok', notes: ['kept'], effects: ['effect'] }
 
-/** The losses since then, as the counters, the log and the database say. */
+/**
+ * Starts counting; the returned function resolves to the losses since then, by the counters, the log and the database.
+ */
 function losses() {
   const { audit } = lab.test.service.app
   const [failures, lost] = [audit.failures, audit.lost]
@@ -40,7 +42,7 @@ function losses() {
   }
 }
 
-/** One lost row of the mutation of the lab, with this cause. */
+/** One lost row of the lab's mutation, with this cause. */
 const oneLost = (cause: string) => ({
   failures: 1,
   lost: 1,

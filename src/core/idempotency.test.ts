@@ -13,7 +13,7 @@ import { committed } from './mutate.ts'
 
 const auth = { account: 'required', actor: 'required' } as const
 let runs = 0
-/** What the next handlers do. */
+/** What the handler of the next calls does. */
 let act: (() => unknown) | undefined
 const answer = mutation({
   doc: 'Answers what the test says.',
@@ -119,7 +119,7 @@ describe('a repetition', () => {
     expect(replies?.[0]?.status).toBe(200)
     expect(replies?.filter(isReplayed)).toHaveLength(99)
     expect(await cellCount()).toBe(cells + 1)
-    // Half of them came to this node.
+    // Only half of the calls came to this node.
     expect([counted.stored + counted.replayed, counted.reused]).toEqual([50, 0])
   })
 
@@ -138,7 +138,7 @@ describe('a repetition', () => {
     await rpc(test.url, call('answer', params), under(newKey()))
     await hold(held)
     const waiting = rpc(test.url, call('answer', params), under(held))
-    // The request differs, as the key is a part of what is hashed.
+    // The key is part of what is hashed, and this hash was made with another key.
     expect(reasonOf(await other.release(waiting))).toBe('idempotency_key_reused')
     expect(counted).toEqual({ stored: 1, replayed: 0, reused: 1, waited: 1 })
 
@@ -186,7 +186,7 @@ describe('a repetition', () => {
     expect(runs).toBe(ran + 3)
   })
 
-  it('takes the limiter, and no consumer code: neither handler nor effect', async () => {
+  it('is charged to the limiter, and runs no consumer code: neither handler nor effect', async () => {
     const [key, ran] = [newKey(), runs]
     effects.length = 0
     for (let n = 0; n < 3; n++) await rpc(test.url, call('answer', { text: 'once' }), under(key))
@@ -222,7 +222,7 @@ describe('a key', () => {
     await test.service.operations.removeActor({ actor_id: twin }, { via: 'testing' })
   })
 
-  it('is of the same input where null stands for what was left out, and not where it says something', async () => {
+  it('is of the same input if null stands for what was left out, and not if null has a meaning', async () => {
     const [key, other] = [newKey(), newKey()]
     const first = await create(key)
     const same = await create(key, { data: {}, kind: null, path: null })
@@ -269,7 +269,7 @@ describe('a key', () => {
     expect(await cellCount()).toBe(cells)
   })
 
-  it('over a WebSocket is a member of the envelope, and so is the word that the reply is an old one', async () => {
+  it('over a WebSocket is a member of the envelope, and so is the mark of a replayed reply', async () => {
     const socket = await openSocket(test.url, { cookie: ada.cookie })
     const say = async (id: number, idempotency_key: unknown) => {
       socket.send({ ...call('cell_create', { data: { by: 'socket' } }, id), idempotency_key })
@@ -359,7 +359,7 @@ describe('what is kept', () => {
     expect(await rowsOf(bob.id)).toHaveLength(1)
   })
 
-  it('is at most 10,000 live keys of an account; the next has to wait for the oldest, and repetitions go on', async () => {
+  it('is at most 10,000 live keys of an account; the next has to wait for the oldest, but repetitions work', async () => {
     const bob = await test.account()
     const key = newKey()
     await create(key, { data: {} }, bob)
@@ -410,7 +410,7 @@ it('guards judge a repetition afresh, but a right on one cell that is lost hides
 })
 
 it('a call without a key sends the statements that it always sent, and one with a key two more', async () => {
-  // Otherwise the last use of a token of the test before may be written now.
+  // Otherwise the last use of a token from an earlier test might be written now.
   await test.service.app.lastUsed.flush()
   const sent = async (headers: Record<string, string>) => {
     statements.length = 0

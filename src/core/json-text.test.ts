@@ -46,7 +46,7 @@ it.each([
   ['short ones', [3, 5]],
   ['ones that are written each by itself', [3000, 1, 2000]],
   ['ones that are written as fast as the client reads', [200_000, 150_000]],
-])('of a text in pieces, %s, the answer is the same as of the whole', async (_which, lengths) => {
+])('a text in pieces, %s, gives the same answer as the whole', async (_which, lengths) => {
   const contents = lengths.map((length) => 'aé😀'.repeat(length))
   pieces = ['{"a":"', ...contents, '"}']
   const whole = `{"jsonrpc":"2.0","id":1,"result":${pieces.join('')}}`

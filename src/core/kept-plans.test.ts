@@ -6,7 +6,7 @@ import { sql } from '../db/db.ts'
 const planned = 5
 const rounds = 30
 
-// As few connections as can be, so that each runs every statement more often than that.
+// As few connections as possible, so that each runs every statement more often than that.
 const test = await serviceForFile({ database_pool_max: 2 })
 const [ada, bob, root] = await Promise.all([
   test.account(),
@@ -34,7 +34,7 @@ it.each<[string, (round: number) => Promise<unknown>]>([
   ['a create', (round) => ada.client.cell_create({ data: { round } })],
   ['an update', (round) => ada.client.cell_update({ cell_id: cellOf(round), data: { round } })],
   [
-    // Each at another size, so that statements which several calls share have from one entry to eight.
+    // The number of calls changes, so that a shared statement has from one to eight entries.
     'updates at the same time',
     (round) =>
       Promise.all(

@@ -70,7 +70,7 @@ describe('a mutation', () => {
 })
 
 describe('a connection that ends', () => {
-  /** The mutation is carried out once more, on another connection, which ends too. */
+  /** The mutation is retried once, on another connection, which ends too. */
   const lost = { status: 503, reason: 'service_unavailable', ...undone, runs: 2 }
   const kill = (pid: number) => lab.admin.query('select pg_terminate_backend($1, 5000)', [pid])
   const pidOf = async ({ db }: LabContext) =>

@@ -60,7 +60,7 @@ describe('in development', () => {
     expect(await notes(test)).toBe(1)
   })
 
-  it('of a service that says nothing of it, too', async () => {
+  it('also of a service without the option', async () => {
     answer = {}
     const { databaseUrl: database_url } = test
     const keys = { cookie_keys: ['test-key-test-key-test-key-test-key-1'] }

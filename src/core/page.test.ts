@@ -18,7 +18,7 @@ type List = {
     | 'invite_list'
     | 'role_grant_offer_list'
     | 'role_grant_offer_history'
-  /** The rows of a page that asks for none, and the most it can ask for. */
+  /** How many rows a page has by default and at most. */
   usual: 50 | 100
   max: 200 | 500
   read(client: Client, input: PageInput): Promise<Page>
@@ -118,7 +118,7 @@ const test = await serviceForFile({ cookie_keys: [oldKey], limit_admin_read: 'of
 beforeEach(async () => {
   for (const table of ['account', 'invite', 'role_grant_offer']) await run(sql`delete from ${sql.raw(table)}`)
   admin = await test.account({ roles: ['admin'] })
-  // One row is in every list, and first: as the account and the session of the admin are in theirs.
+  // Puts one row first in each list, as the admin's account and session are in theirs.
   await run(sql`insert into invite (username) values ('first')`)
   await run(sql`
     insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, expires_at)
@@ -161,7 +161,7 @@ describe.each(lists)('the pages of $method', (list) => {
     expect(pages.slice(0, -1).every(({ length }) => length === 7)).toBe(true)
   })
 
-  it('have 1 to their maximum of rows, the usual number where nothing is said; a full last one has no cursor', async () => {
+  it('have 1 to their maximum of rows, a default if no limit is given; a full last one has no cursor', async () => {
     const { usual, max } = list
     const [kept] = await idsOf(list)
     await run(list.plant(2 * max - 1, '1 hour'))
@@ -282,7 +282,7 @@ describe.each(lists)('the pages of $method', (list) => {
     ] as const) {
       await using node = await testService({ database_url: test.databaseUrl, cookie_keys: [...cookie_keys] })
       const { client } = await node.account({ username: `admin-${reason.slice(0, 2)}`, roles: ['admin'] })
-      // The same actor on the other node: the daemon token of a keeper needs no cookie.
+      // The same actor on the other node: a keeper's daemon token needs no cookie.
       await test.roleGrant({ actor_id: admin.actor_id, role: 'keeper' })
       expect(await reasonOf(client[list.method]({ cursor }))).toBe('invalid_params')
       const same = clientWith(node, { 'x-daemon-token': node.daemonToken.current })

@@ -64,7 +64,7 @@ const reasonFor = async (work: Promise<{ ok: boolean; error?: { reason: string }
 const review = (account: TestAccount<Wiki>, id: string = workspace_id) =>
   reasonFor(account.client.try.page_review({ workspace_id: id }))
 
-describe('a role that is asked for in the scope of the input', () => {
+describe('a role that is required in the scope of the input', () => {
   it('is held there, or globally, and nowhere else', async () => {
     const reviewer = await holder('reviewer', workspace)
     expect(await reviewer.client.page_review({ workspace_id, pages: 3 })).toEqual({ pages: 3 })
@@ -93,12 +93,12 @@ describe('a role that is asked for in the scope of the input', () => {
     const ofWorkspace = await holder('keeper_of_pages', { scope_kind: 'workspace', scope_id: shelf_id })
     expect(await shelve(ofShelf, shelf_id)).toBe('ok')
     expect(await shelve(ofWorkspace, shelf_id)).toBe('insufficient_permissions')
-    // Where the input names no scope, only a global grant counts.
+    // If the input names no scope, only a global grant counts.
     expect(await shelve(ofShelf)).toBe('insufficient_permissions')
     expect(await shelve(await holder('keeper_of_pages'))).toBe('ok')
   })
 
-  it('is refused before the input is judged to whoever holds it nowhere, and in one way', async () => {
+  it('is refused alike to callers who hold it nowhere, before the input is judged', async () => {
     const ask = (account: TestAccount<Wiki>, params: unknown) =>
       rpc(test.url, call('page_review', params), { cookie: account.cookie })
     const elsewhere = await holder('reviewer', { scope_kind: 'workspace', scope_id: randomUUID() })
@@ -117,7 +117,7 @@ describe('a role that is asked for in the scope of the input', () => {
     expect(reasonOf(await rpc(test.url, call('page_review', {})))).toBe('authentication_required')
   })
 
-  it('is asked for by GET and in a batch too', async () => {
+  it('is required by GET and in a batch too', async () => {
     const reviewer = await holder('reviewer', workspace)
     const get = (account: TestAccount<Wiki>) =>
       send(test.url, {

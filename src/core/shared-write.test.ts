@@ -4,7 +4,7 @@ import { failureRow, mutationLab, successRow, write } from '../../test/helpers/m
 import { briefly, sql } from '../db/db.ts'
 import type { SharedStatement } from './single.ts'
 
-/** Mutations of one statement that they share with their neighbours. */
+/** Mutations that share one statement with concurrent ones. */
 
 const lab = await mutationLab()
 afterAll(() => lab.close())
@@ -19,7 +19,7 @@ await lab.admin.query(`
     for each row execute function at_commit_waits();`)
 
 const max = 4
-/** Leaves out the notes `alone`. */
+/** Does not insert the notes named `alone`. */
 const notes: SharedStatement<string> = {
   max,
   statement: (texts) => sql`asked as (
@@ -29,7 +29,7 @@ const notes: SharedStatement<string> = {
   ), stored as (select nth, text from noted join asked using (text))`,
 }
 
-/** One call for each text, which write at the same moment: its outcome, if the answer tells, or its reason, or `ok`. */
+/** Makes one call per text, all writing at the same moment; resolves to what each answered, or its reason, or `ok`. */
 function atOnce(...texts: string[]) {
   const all = Promise.withResolvers<void>()
   let arrived = 0
@@ -56,7 +56,7 @@ const outcomes = async (...texts: string[]) => ({
   effects: lab.effects.length,
 })
 
-/** How many transactions wrote the notes. */
+/** The number of transactions that wrote the notes. */
 const transactions = async () =>
   Number((await lab.admin.query('select count(distinct xmin::text) as count from note')).rows[0].count)
 
@@ -67,7 +67,7 @@ const ok = (...texts: string[]) => ({
   effects: texts.length,
 })
 
-it('calls of one moment share a statement and its commit, up to its max, and each has its own row', async () => {
+it('calls at one moment share a statement and its commit, up to its max, and each has its own row', async () => {
   expect(await outcomes('a', 'b', 'c')).toEqual(ok('a', 'b', 'c'))
   expect(await transactions()).toBe(1)
   await lab.reset()
@@ -75,7 +75,7 @@ it('calls of one moment share a statement and its commit, up to its max, and eac
   expect(await transactions()).toBe(2)
 })
 
-it('what the statement leaves out goes alone', async () => {
+it('a call that the statement leaves out goes alone', async () => {
   expect(await outcomes('a', 'alone', 'b')).toEqual(ok('a', 'alone', 'b'))
   expect(await transactions()).toBe(2)
   await lab.reset()
@@ -113,7 +113,7 @@ it('a lost connection leaves the outcome of all unknown, and no failure rows', a
   })
 })
 
-it('what was stored is answered as such, even if there is no connection to be had by then', async () => {
+it('what was stored is answered as such, even if no connection is available by then', async () => {
   const [stored, full, over] = [1, 2, 3].map(() => Promise.withResolvers<void>())
   lab.work = async ({ single }, text) => {
     const statement = sql`noted as (${write(text)} returning text)`

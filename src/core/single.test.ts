@@ -98,7 +98,7 @@ describe('without a row', () => {
     expect(await lab.outcome(refuses)).toEqual({ status: 404, reason: 'cell_not_found', ...undone })
   })
 
-  it('the work goes on in a transaction, where another is ordinary', async () => {
+  it('the work goes on in a transaction, in which another single is an ordinary statement', async () => {
     const goesOn = async (context: LabContext) => {
       await single(context, none)
       await context.db.run(write('first'))
@@ -172,7 +172,7 @@ it('does not commit a transaction that it joins', async () => {
   expect([await lab.notes(), await lab.audited()]).toEqual([[], [{ ...own, outcome: 'failure' }]])
 })
 
-it('does not commit the handler that makes a cell on its way', async () => {
+it('does not commit a handler that makes a cell on its way', async () => {
   const fails = async (context: LabContext) => {
     await cells.create(context, { data: {} })
     await context.db.run(write('after'))

@@ -8,10 +8,10 @@ const steps = migrationNames()
 const before = steps.slice(0, steps.indexOf('0025_audit_inbox'))
 const kept = 20_000
 const cell = '00000000-0000-4000-8000-00000000000c'
-/** On a busy machine the division holds its locks for longer than those who write usually wait. */
+/** On a busy machine, the division holds its locks for longer than writers usually wait. */
 const patient = `alter function audit_write set lock_timeout = '1min'`
 
-/** Writes one row per call until it is told to stop; resolves to how many. */
+/** Writes one row per call until it is stopped, and then resolves to how many. */
 function writer(client: pg.Client): () => Promise<number> {
   let isOver = false
   const entry = JSON.stringify([{ event_type: 'new', outcome: 'success', cell_ids: [cell] }])
@@ -28,7 +28,7 @@ function writer(client: pg.Client): () => Promise<number> {
   }
 }
 
-/** Gives numbers until it is told to stop, as readers do. */
+/** Gives numbers until it is stopped, as readers do. */
 function reader(client: pg.Client): () => Promise<void> {
   let isOver = false
   const done = (async () => {
@@ -58,7 +58,7 @@ test('a log is divided while others write and read: no row is lost, repeated, re
 
   const stops = [writer(await database.open()), writer(await database.open())]
   const stop = reader(await database.open())
-  // A transaction that wrote before the division and commits after it.
+  // A transaction that wrote before the division, and commits after it.
   const late = await database.open()
   await late.query('begin')
   await late.query(`select audit_write('[{"event_type": "late", "outcome": "success"}]')`)

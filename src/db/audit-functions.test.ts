@@ -162,7 +162,7 @@ describe('audit_write', () => {
         const began = performance.now()
         const rows = Array.from({ length: 40 }, (_, nth) => row(`e${nth}`))
         const report = await write(client, rows, by)
-        // Waiting once per row would take ten seconds.
+        // Waiting for each row would take ten seconds.
         expect(performance.now() - began).toBeLessThan(5_000)
         expect(report).toEqual({ lost: [...rows.keys()], cause: expect.stringMatching(/^55P03 /) })
         expect((await client.query('show lock_timeout')).rows).toEqual([{ lock_timeout: '0' }])

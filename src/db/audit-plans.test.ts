@@ -15,7 +15,7 @@ test('whether rows wait is read from the index, which remembers what is dead', a
     const { Plan } = rows[0]['QUERY PLAN'][0]
     return Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']
   }
-  // Planned while the inbox is empty.
+  // The plan is made while the inbox is empty.
   await client.query('vacuum analyze audit_inbox')
   await pages()
   await client.query('alter table audit_inbox set (autovacuum_enabled = false)')
@@ -23,7 +23,8 @@ test('whether rows wait is read from the index, which remembers what is dead', a
     `insert into audit_inbox (event_type, outcome) select 'x', 'success' from generate_series(1, 20000)`,
   )
   for (const _ of [1, 2]) await client.query('select audit_number()')
-  // A probe marks what is dead for the next, but not while a transaction of another database is older than the deletion.
+  // A probe marks dead entries for the next one, but not while a transaction of another database is older than the
+  // deletion.
   await expect.poll(pages).toBeLessThan(100)
   expect((await client.query('select audit_waiting() as is')).rows).toEqual([{ is: false }])
 })

@@ -1,7 +1,9 @@
 import { expect, test as it } from 'vitest'
 import { batched } from './batched.ts'
 
-/** How many turns of the event loop pass while all of a batch go on with work of so many milliseconds each. */
+/**
+ * How many turns of the event loop pass while all callers of a batch go on with this many milliseconds of work each.
+ */
 async function turnsOf(workMs: number): Promise<number> {
   const read = batched(async (keys) => new Map(keys.map((key) => [key, key])))
   let turns = 0
@@ -13,7 +15,7 @@ async function turnsOf(workMs: number): Promise<number> {
   const goOn = async (_: unknown, at: number): Promise<void> => {
     expect(await read(String(at))).toBe(String(at))
     if (at === 0) setImmediate(count)
-    // As deep as a call goes before it looks at its input.
+    // As many steps as a call takes before it looks at its input.
     for (let depth = 0; depth < 20; depth++) await undefined
     for (const end = performance.now() + workMs; performance.now() < end; );
   }

@@ -4,7 +4,7 @@ import { emptyDatabase } from '../../test/fresh-database.ts'
 import { fold, foldName } from '../accounts/formats.ts'
 import { migrate, migrationNames } from './migration/migrate.ts'
 
-/** The keys that versions before 0009 stored. */
+/** The keys that versions before step 0009 stored. */
 const formerFold = (text: string): string =>
   Array.from(text.normalize('NFC'), (point) => point.toLowerCase())
     .join('')
@@ -19,7 +19,7 @@ async function databaseBefore() {
 
 test('every name and e-mail gets the key that a search and a login use', async () => {
   const { client, database } = await databaseBefore()
-  // Nothing is assigned above but tags, more variants of letters and what is private.
+  // Above this, only tags, variation selectors and private use are assigned.
   const changing = Array.from({ length: 0x40000 }, (_, code) => code)
     .filter((code) => code > 0 && (code < 0xd800 || code > 0xdfff))
     .map((code) => String.fromCodePoint(code))

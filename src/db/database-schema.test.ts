@@ -164,7 +164,7 @@ test('two services in two schemas of one database are apart: accounts, cells, si
   })
   await ada.client.cell_create({ data: {} })
   await arrived
-  // What the left one said before is delivered to every listener before this.
+  // Whatever `left` has sent is delivered to every listener before this.
   await other.client.cell_create({ data: {} })
   expect(heard.right).toBe(1)
 

@@ -8,7 +8,7 @@ test('grants that were given before have the path of their cell', async () => {
   const names = migrationNames()
   await migrate(database.connection, { only: names.filter((name) => name < '0030') })
   const client = await database.open()
-  // More than a batch, of which every third cell has a path.
+  // More than one batch; every third cell has a path.
   await client.query(`
     insert into cell (data, data_bytes, path) select '{}', 2, case when i % 3 = 0 then 'docs/' || i end
     from generate_series(1, 3000) i`)

@@ -6,7 +6,7 @@ import { type Database, openDatabase, sql } from './db.ts'
 
 const mebibyte = 1_048_576
 
-/** One connection to the database, with what it has sent and the test has not yet passed on. */
+/** One connection to the database, with what it has sent but the test has not yet passed on. */
 type Line = { near: Socket; kept: Buffer[]; passed: number; letter: string; isHeld: boolean }
 
 let database: FreshDatabase
@@ -16,7 +16,7 @@ let close: () => Promise<void>
 
 /** Each result in these tests is full of one letter, which tells its connection. */
 const lineOf = (letter: string): Line => lines.find((line) => line.letter === letter) as Line
-/** Held when so much of a result has been passed on. */
+/** The line is held when this much of a result has been passed on. */
 let holds: Record<string, number> = {}
 
 function pass(line: Line, chunk: Buffer): void {
@@ -58,7 +58,7 @@ beforeAll(async () => {
 })
 afterAll(() => close())
 
-/** A result of so many rows of 1,000 letters. */
+/** A result of this many rows of 1,000 letters. */
 const result = (letter: string, rows: number) =>
   db.rows<{ text: string }>(
     sql`select repeat(${letter}::text, 1000) text from generate_series(1, ${rows}::int)`,
@@ -87,7 +87,7 @@ it('a result that ends in the moment when it would have to wait leaves its conne
   holds = { d: 5 * mebibyte, e: 250_000 }
   const first = result('d', 10_000)
   await expect.poll(() => lineOf('d')?.isHeld).toBe(true)
-  // The rest of it, 15 kB, crosses the size from which results wait.
+  // The held part, 15 kB, crosses the size from which results wait.
   const short = result('e', 262)
   await expect
     .poll(() =>
@@ -98,7 +98,7 @@ it('a result that ends in the moment when it would have to wait leaves its conne
     .toBe('Z')
   release('e')
   expect(isWhole(await short, 'e')).toBe(true)
-  // On every connection that is left.
+  // On every other connection.
   const others = await Promise.all([result('f', 10), result('g', 10)])
   expect(others.map((rows) => rows.length)).toEqual([10, 10])
   release('d')

@@ -3,9 +3,9 @@ import { migratedDatabase } from '../../test/fresh-database.ts'
 import { postgresProxy } from '../../test/helpers/postgres-proxy.ts'
 import { openDatabase, sql } from './db.ts'
 
-/** How often the client waits for the server: all messages sent before an answer are one round trip. */
+/** How often the client waits for the server: all messages sent before an answer make one round trip. */
 
-/** After this long without an answer a client has sent everything that it will send. */
+/** After this long without an answer, a client has sent all that it will send. */
 const holdMs = 30
 
 let trips = 0

@@ -54,7 +54,7 @@ test('every migration can run again on its own result, and changes nothing', asy
   const runner = await again.open()
   await makeRecords(runner)
   for (const [step, { kind, text }] of readSteps().entries()) {
-    // No transaction builds an index concurrently, and several statements at once are one.
+    // An index is not built concurrently in a transaction, and several statements sent at once are one.
     const statements = kind === 'index' ? statementsOf(text) : [text]
     const run = async (): Promise<string> => {
       for (const statement of statements)

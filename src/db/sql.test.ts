@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { nameless, type Sql, sql } from './sql.ts'
 
-/** A fragment, and what it must come to: its text with `?` for each value, and the values. */
+/** A fragment and what it must become: its text with `?` for each value, and the values. */
 type Made = { sql: Sql; text: string; values: unknown[] }
 
 const joined = (parts: readonly Made[], separator: string): Omit<Made, 'sql'> => ({

@@ -4,7 +4,7 @@ import { migratedDatabase } from '../../test/fresh-database.ts'
 import { openDatabase, type Sql, sql } from './db.ts'
 
 const fresh = await migratedDatabase()
-/** Statements that were sent about tables that change. */
+/** The number of statements sent about the tables that change. */
 let sent = 0
 const db = openDatabase({
   connection: fresh.connection,
@@ -20,7 +20,7 @@ afterAll(async () => {
   await fresh.drop()
 })
 
-/** Descriptions of columns that the driver has read. */
+/** The number of column descriptions that the driver has read. */
 let described = 0
 const { emit } = pg.Connection.prototype
 pg.Connection.prototype.emit = function (event, ...args) {

@@ -20,7 +20,7 @@ await standby.start()
 const admin = new pg.Client(primary.url)
 await admin.connect()
 afterAll(() => admin.end())
-// The warning has to arrive all the same.
+// The warning must arrive even so.
 await admin.query('alter role current_user set client_min_messages = error')
 
 const act = mutation({
@@ -66,7 +66,7 @@ it('a commit that the standby has not confirmed is no success, whichever way it 
     ])
   }
   await standby.thaw()
-  // Here both are committed, and neither has a row that says it failed.
+  // On this server both are committed, and neither has a row that says it failed.
   await expect.poll(async () => (await answer('act')).status).toBe(200)
   const { rows } = await admin.query(`
     select (select count(*) from cell)::int as cells, (select count(*) from note)::int as notes,

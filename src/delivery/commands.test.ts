@@ -49,7 +49,7 @@ it('without a mail server messages are files, which the command shows', async ()
   expect(shown).toContain('ada@x.io')
   const [link = ''] = /http\S+#ticket=\S+/.exec(shown) ?? []
   expect((await reset(link)).status).toBe(200)
-  // Old ones go when the next is written.
+  // Old ones are deleted when the next one is written.
   const old = new Date(Date.now() - 8 * 86_400_000)
   await utimes(file, old, old)
   await run('mail test someone@x.io')
@@ -145,7 +145,7 @@ it('keys reseal seals anew what an older key has sealed, and leaves what no key 
   expect(createSealing([newer]).open(sealed, { table: 'account_totp', row: id, owner: ada.id })).toBe(
     'JBSWY3DPEHPK3PXP',
   )
-  // A service without the ring must not skip a second factor.
+  // A service without the keys must not skip a second factor.
   await expect(testService({ database_url: test.databaseUrl, secret_keys: null })).rejects.toMatchObject({
     exitCode: 78,
     message: expect.stringContaining('CELLKEEP_SECRET_KEYS'),

@@ -15,7 +15,7 @@ import { type TestAccount, testService } from '../testing/index.ts'
 import { notify } from './notify.ts'
 
 let sent: Message[] = []
-/** What the hook does with a message, besides keeping it. */
+/** What the hook does with a message besides keeping it. */
 let deliver: (message: Message) => Promise<unknown> | unknown = () => {}
 const { log, text } = capturedLog()
 const options = {
@@ -120,7 +120,7 @@ it('what was delivered but not recorded is delivered again, with the same id and
   await recover()
   const [row] = await settled(test)
   const { link } = sent[0] as { link: string }
-  // As a process leaves it that dies between the two: still queued, its lease over.
+  // As left by a process that dies between the two: still queued, its lease over.
   await app.db.run(sql`
     update message_outbox set state = 'queued', finished_at = null, to_address = 'ada@x.io', next_attempt_at = now(),
       leased_until = now() - interval '1 second',
@@ -235,7 +235,7 @@ it('lists, logs, audit rows and a dump tell neither address nor link', async () 
   const secret = tokenOf(linkOf(sent[0]))
   for (const where of [list, rows, text(), dump]) expect(where).not.toContain(secret)
   for (const where of [list, rows, text()]) expect(where).not.toContain('ada@x.io')
-  // The account and the ticket of its link have it, the message no longer.
+  // The account and the ticket of its link have the address, but the message no longer has it.
   const rowsWith = dump.split('\n').filter((line) => line.includes('ada@x.io'))
   expect(rowsWith.map((line) => Object.hasOwn(JSON.parse(line), 'to_address'))).toEqual([false, false])
 })

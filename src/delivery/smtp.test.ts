@@ -24,7 +24,7 @@ async function serviceOn(smtp_url: string, options: TestOptions = {}): Promise<T
   return test
 }
 
-/** Recovers the password of an account with this address, and waits for what becomes of the message. */
+/** Asks to recover the password of an account with this address, and waits for what becomes of the message. */
 async function recover(test: TestService, email = 'ada@x.io') {
   const account = await test.account({ email })
   expect((await send(test, 'POST /recover', { body: { identifier: account.username } })).json).toEqual({

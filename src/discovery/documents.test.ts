@@ -14,7 +14,7 @@ import { query } from '../core/declare.ts'
 import { routeList } from '../routes.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-// Their types do not name what they export.
+// Their types do not declare what they export.
 const require = createRequire(import.meta.url)
 const { jsonSchema } = require('@json-schema-tools/meta-schema')
 const { openrpcDocument } = require('@open-rpc/meta-schema')
@@ -106,7 +106,7 @@ afterAll(() => test.close())
 const get = (path = '/api/openrpc.json', headers = {}): Promise<Reply> => send(test.url, { path, headers })
 const discover = (url = test.url) => rpc(url, call('rpc.discover'))
 
-/** Whether a value fits a schema of the document, references included. */
+/** Checks a value against a schema of the document, following references; returns the faults, or undefined. */
 function fits(document: { components: { schemas: Record<string, object> } }) {
   const ajv = new Ajv({ strict: false, allErrors: true })
   formats.default(ajv)
@@ -281,7 +281,7 @@ describe('the documents', () => {
     const patterns = JSON.stringify([openRpc, openApi]).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)
     const sources = [...new Set([...patterns].map(([, text = '']) => JSON.parse(text) as string))]
     expect(sources.length).toBeGreaterThan(5)
-    // Classes of Unicode, code points, names and looking around: each is missing or written otherwise somewhere.
+    // Unicode classes, code points, named groups and lookaround are missing or written differently in some languages.
     expect(sources.filter((source) => /\\[pPuk]|\(\?(?!:)/.test(source))).toEqual([])
   })
 

@@ -30,7 +30,7 @@ it('shows an admin what this node has answered and refused, and its connections'
   await socket.call('account_verify')
   const after = await admin.client.service_status()
   await socket.close()
-  // The first status itself, four calls, the upgrade if it is logged as a request, and the message.
+  // The first status call, four calls, the message, and the upgrade if it was already logged as a request.
   expect(after.requests - before.requests).toBeGreaterThanOrEqual(6)
   expect(after.requests - before.requests).toBeLessThanOrEqual(7)
   expect(after.refusals).toEqual({ rate_limited: 2, insufficient_permissions: 1 })

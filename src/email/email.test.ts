@@ -59,7 +59,7 @@ describe('account_email_verify_send', () => {
       })
   })
 
-  it('is done by itself for who signs up with an address', async () => {
+  it('is done by itself for those who sign up with an address', async () => {
     await operations.setSettings({ open_signup: true }, by)
     const body = { username: 'newcomer', password: 'a long password', email: 'new@x.io', locale: 'de-AT' }
     const { json, cookie } = await send(test, 'POST /signup', { body })
@@ -94,7 +94,7 @@ describe('account_email_change', () => {
     ])
   })
 
-  it('tells of no other address where it stays the same', async () => {
+  it('tells the old address nothing if it stays the same', async () => {
     await verify(ada)
     const admin = await test.account({ roles: ['admin'] })
     await change('Ada@x.io')
@@ -136,7 +136,7 @@ describe('account_email_change', () => {
     expect(await confirmed(await tokenTo(ada))).toEqual(gone)
     for (const end of [
       () => change(null),
-      // There is none any more.
+      // The e-mail is already removed here.
       () => change(null),
       () => operations.setEmail({ account_id: ada.id, email: 'ada@x.io' }, by),
     ]) {
@@ -269,7 +269,7 @@ describe('an admin', () => {
     expect(await act(bob.id)()).toEqual({ ok: true, changed: true })
   })
 
-  it('whose token is not fresh proof, or who is none, is refused', async () => {
+  it('is refused with a token, which is no fresh proof; so is anyone else', async () => {
     const admin = await test.account({ roles: ['admin'] })
     const { token } = (await admin.client.account_token_create({
       scope: { kind: 'full' },

@@ -27,7 +27,7 @@ test('the bundled programs run where no install script made their links, and not
   expect(found.postgres).toBe(join(bundle.native, 'bin', 'postgres'))
   expect(found.major).toBe(18)
   expect(await readdir(join(bundle.native, 'lib'))).toEqual(before)
-  // Without the links the same programs do not start.
+  // Without the links, the same programs do not start.
   await expect(findBinaries({ postgresBin: join(bundle.native, 'bin'), libDir, user })).rejects.toMatchObject(
     {
       reason: 'postgres_binaries_missing',

@@ -19,7 +19,7 @@ import { postmasterPid } from './postgres-process.ts'
 import { databaseUser, runAs } from './user.ts'
 
 const dir = await testDirectory()
-/** Used directly by tests that leave it stopped and unchanged, copied by the others. */
+/** Tests that leave it stopped and unchanged use it directly; the others copy it. */
 const seed = join(dir, 'seed')
 let copies = 0
 

@@ -33,7 +33,7 @@ test('a first start makes private directories and a database that is reachable t
   expect(await mode(made, 'socket')).toBe('700')
   expect(await mode(made, 'db.log')).toBe('600')
   expect((await stat(join(made, 'db'))).uid).not.toBe(0)
-  // `lib` is for the bundled programs only.
+  // Only the bundled programs need `lib`.
   expect((await readdir(made)).filter((name) => name !== 'lib')).toEqual(['db', 'db.log', 'socket'])
   const settings = `select current_setting('listen_addresses') as tcp, current_setting('fsync') as fsync,
     current_setting('server_encoding') as encoding, current_database() as database`
@@ -156,7 +156,7 @@ test('a copied data dir with a long path does not join the database of the origi
   await original.close()
 })
 
-/** Names, sizes and times of the files in a data dir, except those of the database. */
+/** Names, sizes and times of the files in a data dir, except those of the database itself. */
 async function listing(path: string) {
   const names = (await readdir(path)).sort()
   return Promise.all(

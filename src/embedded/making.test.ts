@@ -24,7 +24,7 @@ async function dataDir(): Promise<string> {
   return path
 }
 
-/** What a killed start left beside a database that was made later, containing a link to the outside. */
+/** What a killed start left beside a database made later, with a link that leads outside. */
 async function leftover(path: string, name: string): Promise<string> {
   const made = join(path, name)
   const outside = join(dir, `outside-${copies}`)
@@ -67,7 +67,7 @@ test.skipIf(!isRoot)('root writes through no link that the database’s user put
   const { initdb, postgres, env } = await findBinaries({ libDir: join(seed, 'lib'), user })
   const target = join(dir, 'target')
   await writeFile(target, 'as it was', { mode: 0o600 })
-  // An initdb; a program of the same user waits for it to end.
+  // An initdb that, when it has ended, puts a link in place of a file, as another program of the same user could.
   const bin = join(dir, 'bin')
   await mkdir(bin)
   const settings = Object.entries(env).map(([name, value]) => `export ${name}='${value}'`)

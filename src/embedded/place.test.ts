@@ -11,7 +11,7 @@ import { barrierTo, databaseUser } from './user.ts'
 const dir = await testDirectory()
 const nobody = 65_534
 
-/** The error that a start is refused with. */
+/** The error that refuses a start. */
 const refusalOf = (dataDir: string, postgresBin?: string) =>
   startEmbedded({ dataDir, postgresBin, role: 'serve', log: silentLog }).then(
     () => expect.unreachable('it started'),
@@ -80,7 +80,7 @@ test('a data dir that root made beforehand gets only the execute bits', async ()
 test('a data dir that others may write is refused, with what to do, and nothing is made in it', async () => {
   const path = join(dir, 'shared')
   await mkdir(path)
-  // A sticky one too: anybody could make the database first.
+  // A sticky directory too, as anybody could make the database there first.
   for (const mode of [0o777, 0o1777, 0o770]) {
     await chmod(path, mode)
     const refused = await refusalOf(path)

@@ -125,7 +125,7 @@ describe('trusted proxies', () => {
     expect(trusts(outside)).toBe(false)
   })
 
-  it('none given trust nobody', () => {
+  it('if none are given, nobody is trusted', () => {
     expect(compileTrustedProxies([])('127.0.0.1')).toBe(false)
   })
 })
@@ -144,7 +144,7 @@ describe('the canonical form of an address', () => {
     )
   })
 
-  it('is the same by every way to write it', () => {
+  it('is the same however it is written', () => {
     fc.assert(
       fc.property(fc.ipV4(), (text) => {
         expect(canonicalIp(text)).toBe(text)

@@ -27,7 +27,7 @@ const test = await testService({
   database_url: cluster.url,
   metrics,
   actions,
-  // A server that does not respond is given up 5 s after this.
+  // A database that does not respond is given up 5 s after this timeout.
   statement_timeout_ms: 1500,
   bootstrap: 'live',
   bootstrap_token_path: '/dev/null/none',

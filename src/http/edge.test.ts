@@ -160,7 +160,7 @@ describe('the origin', () => {
     expect(await asked('/api/account/status', 'GET', headers)).toMatchObject(refused)
   })
 
-  it('without anything ambient a foreign origin gets the anonymous answer', async () => {
+  it('without ambient credentials a foreign origin gets the anonymous answer', async () => {
     const headers = { origin: foreign, authorization: `Bearer secret_svc_token_${'a'.repeat(43)}` }
     expect((await asked('/api/account/status', 'GET', headers)).status).toBe(401)
     const reply = await rpc(test.url, call('account_verify'), headers)

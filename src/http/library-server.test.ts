@@ -83,12 +83,12 @@ it('leaves upgrades on other paths to the application, if it has a listener for 
 })
 
 it.each([true, false])(
-  'answers what merely offers an upgrade as if it had not; Node asks first: %s',
+  'answers a request that merely offers an upgrade as if it had not; Node asks first: %s',
   async (asks) => {
     const server = createServer(test.service, {
       request: ({ url, headers }, response) => response.end(JSON.stringify([url, headers['x-mine']])),
     })
-    // As before Node 24.9.
+    // As in Node before 24.9.
     if (!asks) Object.assign(server, { shouldUpgradeCallback: () => true })
     const url = await urlOf(server)
     const ask = (path: string) =>
@@ -145,7 +145,7 @@ describe('while the service drains', () => {
     const server = createServer(own.service, {
       request: (_request, response) => void hold().then(() => response.end('done')),
     })
-    server.keepAliveTimeout = 0 // Without end.
+    server.keepAliveTimeout = 0 // No timeout.
     const socket = await open(await urlOf(server))
     const received = untilClosed(socket)
     socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)

@@ -121,7 +121,7 @@ describe('behind an offer of another protocol that nobody takes', () => {
     socket.write(`${offering('held')}${post(`Content-Length: ${hit().length}`)}`)
     await expect.poll(() => held.length).toBe(1)
     socket.write(hit())
-    // Read by now, as the server has one loop.
+    // Once this is answered, the other bytes have been read too, as the server has one event loop.
     expect((await send(test.url, { path: '/health' })).status).toBe(200)
     held[0]?.()
     expect(statuses(await closed)).toEqual([200])
@@ -233,7 +233,7 @@ describe('a client that ends its side after its requests', () => {
     const closed = untilClosed(socket)
     socket.write(`${post(`Content-Length: ${batch.length}`)}${batch}`)
     await expect.poll(() => held.length).toBe(1)
-    // The answer to the next one shows that the server has read the end of this connection.
+    // This answer shows that the server has read the end of the other connection.
     socket.end()
     expect((await send(test.url, { path: '/health' })).status).toBe(200)
     for (const release of held) release()

@@ -69,7 +69,7 @@ async function countTurns(isOver: () => boolean): Promise<void> {
 }
 
 let test: TestService
-/** Cuts clients that read nothing after two seconds, which on a busy machine is sooner than another test wants. */
+/** Cuts clients that read nothing for two seconds, which would be too soon for the other tests on a busy machine. */
 let impatient: TestService
 let ada: TestAccount
 beforeAll(async () => {
@@ -101,7 +101,7 @@ async function unreading(text: string, { url } = test): Promise<Socket> {
   return socket
 }
 
-/** Clients that leave almost three quarters of the room to be taken, so that none is cut to make more of it. */
+/** Clients that take up almost three quarters of the room, so that none is cut to make more. */
 async function underThreeQuarters(): Promise<Socket[]> {
   await expect.poll(() => unsent.bytes).toBe(0)
   const sockets = await Promise.all([unreading(big(11)), unreading(big(12))])
@@ -152,7 +152,7 @@ describe('an answer that is not read', () => {
     await expect.poll(() => unsent.bytes).toBe(0)
   })
 
-  it('does not where its client reads slowly', async () => {
+  it('does not if its client reads slowly', async () => {
     const socket = await open(impatient.url)
     socket.write(big(12))
     let received = 0
@@ -163,7 +163,7 @@ describe('an answer that is not read', () => {
       expect(socket.destroyed).toBe(false)
       await new Promise((resolve) => setTimeout(resolve, 15))
     }
-    // Otherwise this test proves nothing.
+    // Longer than the stall limit, or this test would prove nothing.
     expect(performance.now() - begun).toBeGreaterThan(2_000)
     socket.destroy()
   })
@@ -219,7 +219,7 @@ describe('a batch', () => {
     expect(hits).toBe(32)
   })
 
-  it('begins none either behind 16 MiB that found no room', async () => {
+  it('nor does it behind 16 MiB that found no room', async () => {
     const sockets = await underThreeQuarters()
     const entries = Array.from({ length: 8 }, (_, id) => call('big', { size: 10 }, id))
     const { json } = await rpc(test.url, entries)
@@ -305,7 +305,7 @@ describe('a body', () => {
     expect(answers.sort()).toEqual([...Array(3).fill([400, false]), [503, true]])
   })
 
-  it('that is large is looked at in a turn of its own, so that others are answered between several', async () => {
+  it('that is large is handled in a turn of its own, so that others are answered in between', async () => {
     turns = new Map()
     let isOver = false
     const counting = countTurns(() => isOver)
@@ -313,7 +313,7 @@ describe('a body', () => {
     const sockets = await Promise.all(Array.from({ length: 4 }, () => open(test.url)))
     const head = `POST /api/rpc HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n`
     for (const socket of sockets) socket.write(head + text.slice(0, -1))
-    // By then all but the last byte has been read.
+    // By then all bytes but the last have been read.
     const begun = turn
     await expect.poll(() => turn - begun).toBeGreaterThan(200)
     const answered = sockets.map((socket) => once(socket, 'data'))

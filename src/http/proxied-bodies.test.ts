@@ -14,7 +14,7 @@ it('large anonymous bodies take turns by client, whichever proxy brings them', a
     )
     return { socket, closed }
   }
-  // Four are read, each until it gives way after a second, and the others wait.
+  // Four bodies are read at a time, each until it gives way after a second; the others wait.
   const many = await Promise.all(Array.from({ length: 40 }, () => begun('198.51.100.1', ' ')))
   let over = 0
   for (const { closed } of many) closed.then(() => over++)

@@ -182,7 +182,7 @@ describe('the log', () => {
     const before = captured.lines().length
     await rpc(test.url, call('account_session_list'), { cookie: ada.cookie, 'x-request-id': 'wanted' })
     const lines = captured.lines().slice(before)
-    // Whether anything waited for a connection depends on the moment.
+    // Whether anything waited for a connection varies.
     for (const line of lines) delete line.db_wait_ms
     expect(lines).toEqual([
       {

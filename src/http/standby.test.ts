@@ -70,7 +70,7 @@ it('a server that hangs does not hold up what balancers ask', async () => {
       isReadyTold = true
     })
     const { status } = await get('/health/serving')
-    // Readiness would have been told by now if both had waited for the same.
+    // If both had waited for the same, readiness would have been answered by now.
     for (let n = 0; n < 5; n++) await get('/health/live')
     const seen = [status, isReadyTold]
     await ready

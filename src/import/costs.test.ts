@@ -4,7 +4,7 @@ import { createCosts } from './costs.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
-/** Hashes that take as many milliseconds as they say, of the clock and of the processor. */
+/** Hashes that take as many milliseconds as their text says, both by the clock and of the processor. */
 function timed({ waits = 0, threads = 1 } = {}) {
   let [clock, used] = [0, 0]
   const verified: string[] = []

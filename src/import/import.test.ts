@@ -56,7 +56,7 @@ describe('an imported hash', () => {
 
   it('is taken over, whichever library made it', async () => {
     expect(await run(lines)).toEqual({ done: counts(lines.length, 0, 0), refused: [] })
-    // Only so that the wrong passwords below take no longer than they need.
+    // Only to keep the wrong passwords below from taking longer than they need.
     await app.db.run(sql`update app_settings set import_floor_ms = null`)
   })
 
@@ -85,7 +85,7 @@ describe('an imported hash', () => {
     expect(await app.db.rows(sql`select username from replaced`)).toEqual([{ username: 'crowd' }])
   })
 
-  it('of a format or cost that is not taken is refused by its line', async () => {
+  it('of an unsupported format or cost is refused with its line', async () => {
     const tail = cheap.slice(7)
     const bad: [password: unknown, reason: string][] = [
       [`$2x$04$${tail}`, 'hash_unsupported'],
@@ -199,7 +199,7 @@ describe('a line', () => {
 })
 
 describe('an import', () => {
-  it('goes on where it stopped, and knows lines again by source and external id', async () => {
+  it('goes on where it stopped, and recognises lines by source and external id', async () => {
     const lines = users('resumed', 1203)
     const stop = new AbortController()
     const seen: number[] = []
@@ -275,7 +275,7 @@ describe('the floor of failed logins', () => {
     await app.db.run(sql`update account set hash_foreign = false`)
     await run([{ username: 'slow', password: foreignHashes[0]?.[1] }])
     expect(await floorMs()).toBeGreaterThan(0)
-    // In place of a hash that is expensive.
+    // Instead of an expensive hash.
     const floor = 400
     await app.db.run(sql`update app_settings set import_floor_ms = ${floor}`)
     const native = await test.account()

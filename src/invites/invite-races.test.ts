@@ -38,7 +38,7 @@ const inviteId = async (input: Parameters<typeof admin.client.invite_create>[0])
   (await admin.client.invite_create(input)).invite.id
 const count = async (...query: Parameters<typeof sql>) =>
   (await test.service.app.db.first<{ count: number }>(sql(...query)))?.count
-/** Runs the race of ten names at a time, `rounds` times. */
+/** Runs the race for ten names at a time, `rounds` times. */
 async function rounds(times: number, race: (name: string) => Promise<void>): Promise<void> {
   for (let round = 0; round < times; round++)
     await Promise.all(Array.from({ length: 10 }, (_, n) => race(`r${round}_${n}`)))
@@ -146,7 +146,7 @@ describe('invite_create', () => {
       await test.service.app.db.run(sql`
         insert into invite (username, email, email_key, expires_at) values
           (${username}, null, null, now()), (null, ${email}, ${email}, now())`)
-      // Crosswise, so that two of them meet the expired pair from both ends.
+      // Every other invite asks for both names, so that calls meet the expired pair from both ends.
       const outcomes = await Promise.all(
         Array.from({ length: 10 }, (_, n) =>
           create(n % 2 === 0 ? { username, email } : { username: `${username}_${n}`, email }),

@@ -31,7 +31,7 @@ describe('the gate', () => {
     await end('a3', calls[2] as Promise<void>)
     await end('a4', calls[3] as Promise<void>)
     await end('b1', other)
-    // The gate is as it was at the beginning.
+    // The gate is as at the beginning.
     const again = ['a5', 'a6', 'a7'].map((name) => begin('a', name))
     expect(begun.slice(-2)).toEqual(['a5', 'a6'])
     await end('a5', again[0] as Promise<void>)

@@ -87,7 +87,7 @@ describe('a line', () => {
   test('notices attempts that end on another node', async () => {
     const one = testLimiter('postgres', service, { max: 1, windowMs: 900_000 })
     const near = withLines(one.limiter)
-    // This node's lines know nothing of the attempt on the other node.
+    // The lines of this node know nothing of the attempt on the other node.
     const far = await take(one.limiter, 'a')
     const waiting = near.hold('a')
     await far.drop()

@@ -7,7 +7,7 @@ import type { Held } from './limiter.ts'
 const service = await testService()
 afterAll(() => service.close())
 
-/** How often to try each property: the database takes a thousand times as long as memory. */
+/** How often to try each property; the database takes a thousand times as long as memory. */
 const runs = {
   memory: { exact: 500, coarse: 200, leastBursts: 0 },
   postgres: { exact: 40, coarse: 8, leastBursts: 15 },

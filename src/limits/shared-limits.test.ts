@@ -154,7 +154,7 @@ describe('a slot whose process died', () => {
     expect(await limiter.hold('a')).toEqual({ ok: false, retryAfter: 840 })
     clock.ms += 840_000
     expect((await limiter.charge('a')).ok).toBe(true)
-    // Its attempt was only slow: its outcome still counts.
+    // The process did not die: its attempt was only slow, and its outcome still counts.
     if (lost.ok) await lost.charge()
     expect(await limiter.hold('a')).toEqual({ ok: false, retryAfter: 900 })
   })

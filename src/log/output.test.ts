@@ -59,7 +59,7 @@ it('lines are in a file after a flush, or without one after a moment', async () 
 })
 
 it.each([
-  // Only Linux has it.
+  // Only Linux has `/dev/full`.
   ...(existsSync('/dev/full') ? [['a full disk', () => openSync('/dev/full', 'w')] as const] : []),
   ['a pipe that nobody reads', () => full()] as const,
 ])('%s holds up neither kind of flush', async (_, open) => {

@@ -20,7 +20,7 @@ const health = async (path: string, { url } = test) => {
 }
 const by = { via: 'test' }
 
-/** Another node on the database, until the work is done. */
+/** Runs the work beside another node on the database. */
 async function beside<T>(options: TestOptions, work: (other: TestService) => Promise<T>): Promise<T> {
   await using other = await testService({ database_url: test.databaseUrl, node_name: 'web-2', ...options })
   await other.service.join()
@@ -32,7 +32,7 @@ const plant = (id: string, columns: { name?: string; version?: string; age?: str
     insert into node (id, name, version, known_step, pid, started_at, seen_at, state)
     values (${id}, ${columns.name ?? 'planted'}, ${columns.version ?? '0.0.1'}, '0001', 1, now(),
       now() - ${columns.age ?? '0 s'}::interval, 'ready')`)
-/** How many have, or wait for, a lock that keeps everybody from the table of nodes. */
+/** How many hold, or wait for, a lock that keeps everybody from the table of nodes. */
 const waitingOrHeld = async (which: 'granted' | 'not granted'): Promise<number> =>
   (
     await db().one<{ n: number }>(sql`
@@ -78,7 +78,7 @@ describe('a node', () => {
     await db().run(sql`update node set seen_at = now() - interval '25 hours' where name = 'planted'`)
     await test.service.operations.cleanUp()
     expect(await nodes()).toHaveLength(1)
-    // Where no cleanup runs, the next node does it.
+    // If no cleanup runs, the next node that joins removes it.
     await plant('a'.repeat(16), { age: '25 hours' })
     await beside({}, async () => expect(await nodes()).toHaveLength(2))
   })
@@ -95,7 +95,7 @@ describe('a node', () => {
       const mark = 'settings differ: cookie_keys, limit_login_ip, roles'
       expect((await own(second)).marks).toEqual([mark, 'same name'])
       expect(captured.lines()).toContainEqual(expect.objectContaining({ mark }))
-      // A third one makes a majority: only the odd one out is marked.
+      // With a third node there is a majority, so only the odd one out is marked.
       await beside({}, async (third) => {
         expect((await own()).marks).toEqual(['same name'])
         expect((await own(third)).marks).toEqual([])
@@ -181,7 +181,7 @@ describe('a drained node', () => {
       expect(await streamed).toContain('"shutdown"')
       await other.client(cookie).account_verify()
       await expect.poll(() => own(other)).toMatchObject({ state: 'drained', wanted: 'drain' })
-      // Who connects to it directly is sent away too.
+      // A client that connects to it directly is sent away too.
       expect((await (await openSocket(other.url, { cookie })).closed).code).toBe(1001)
 
       expect(await test.service.operations.drainNode({ node_id: id }, by)).toEqual({ changed: false })

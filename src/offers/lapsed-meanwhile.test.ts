@@ -10,7 +10,7 @@ afterAll(() => other.close())
 
 const admin = await test.account({ roles: ['admin', 'teacher'] })
 
-/** A call that waits for a lock of the rival until the end that it names is past. */
+/** Calls that wait for a lock of the rival until the end that they name has passed. */
 const ways: Record<string, (bob: TestAccount, end: string) => Promise<unknown>> = {
   'assign: the account': (bob, expires_at) =>
     admin.client.role_grant_assign({ to_account_id: bob.id, role: 'teacher', expires_at }),
@@ -23,7 +23,7 @@ const ways: Record<string, (bob: TestAccount, end: string) => Promise<unknown>> 
     admin.client.role_grant_offer_create({ to_account_id: bob.id, role: 'teacher', grant_expires_at }),
 }
 
-/** Half a second ahead: enough to reach the lock, short to wait for. */
+/** Half a second ahead: long enough to reach the lock, short enough to wait for. */
 const soon = async (): Promise<string> =>
   (await other.query(`select now() + interval '500 ms' as soon`)).rows[0].soon.toISOString()
 const passing = (end: string): Promise<unknown> =>
@@ -34,7 +34,7 @@ const passing = (end: string): Promise<unknown> =>
     })
     .toBe(true)
 
-/** Runs a call while the rival holds a row, lets it go on once the end is past, and resolves to its outcome. */
+/** Runs a call while the rival holds a row, releases the row once the end has passed, and resolves to the outcome. */
 async function heldUntil(end: string, lock: string, id: string, act: () => Promise<unknown>) {
   await other.begin(lock, [id])
   const acting = act().then(

@@ -196,7 +196,7 @@ describe('a consumer’s authorize_offer', () => {
 })
 
 describe('what expires while a call waits for its locks', () => {
-  /** Makes `call` wait for an account lock while a row expires. */
+  /** Makes `call` wait for the lock of an account until a row has expired. */
   async function endingMeanwhile<T>(account_id: string, end: ReturnType<typeof sql>, call: () => Promise<T>) {
     const { db } = test.service.app
     let answer: Promise<PromiseSettledResult<T>[]> | undefined

@@ -10,7 +10,7 @@ const team = () => ({ role: 'teacher', scope_kind: 'team', scope_id: crypto.rand
 const offer = (from: TestAccount, to: TestAccount, more: object = team()) =>
   from.client.role_grant_offer_create({ to_account_id: to.id, role: 'teacher', ...more })
 
-it('an actor has no more pending offers than are set, but renews those that it has', async () => {
+it('an actor has no more pending offers than the limit, but renews those that it has', async () => {
   const [ada, bob] = [await holder(test), await test.account()]
   const { offer: first } = await offer(ada, bob, inRoom)
   const { offer: second } = await offer(ada, bob)
@@ -26,7 +26,7 @@ it('an actor has no more pending offers than are set, but renews those that it h
   expect(await tally(more)).toEqual({ ok: 2, role_grant_offer_limit: 2 })
 })
 
-it('an actor that has more than are set since they were fewer renews each, but makes no other', async () => {
+it('an actor with more offers than a lowered limit renews each, but makes no other', async () => {
   const [ada, bob] = [await holder(test), await test.account()]
   await using before = await testService({
     ...registries,
@@ -42,7 +42,7 @@ it('an actor that has more than are set since they were fewer renews each, but m
   expect(ids.size).toBe(5)
 })
 
-it('an actor with as many active grants as are set accepts no offer of another, but longer ones of the same', async () => {
+it('an actor at the limit of active grants accepts no offer of another role, but longer ones of the same', async () => {
   const [ada, bob] = [await holder(test), await test.account()]
   const accept = async (more?: object) => {
     const { offer_id } = (await offer(ada, bob, more)).offer

@@ -5,7 +5,7 @@ import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import type { TestAccount } from '../testing/index.ts'
 
-/** Many offers of others, and many of one's own in every state, so that a plan that reads more than a page shows. */
+/** Many offers of others, and many of one's own in every state, so that reading more than a page is noticed. */
 const others = 20_000
 const own = 3000
 const page = 50

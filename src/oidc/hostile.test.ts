@@ -123,7 +123,7 @@ describe('nothing comes of', () => {
     const query = corp.authorize(url, ada)
     const reply = await finish(test, { flow, query, provider: 'other' })
     expect([reply.status, reply.json]).toEqual(failed)
-    // It never hears of the code.
+    // The other provider never gets the code.
     expect(other.asked).toEqual([])
     expect((await finish(test, { flow, query })).json).toEqual({ error: 'flow_expired' })
   })

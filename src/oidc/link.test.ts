@@ -33,7 +33,7 @@ describe('a signed-in person', () => {
     expect((await test.client(cookie).account_verify()).id).toBe(ada.id)
   })
 
-  it('keeps the session, and hears that a link is made already', async () => {
+  it('keeps the session, and is told that the link already exists', async () => {
     const [ada, who] = [await test.account(), person()]
     const first = await link(ada, who)
     expect([first.status, first.json]).toEqual([200, linked])
@@ -74,7 +74,7 @@ describe('a signed-in person', () => {
     expect(await finish(test, { flow: ended.flow, query, cookie: ada.cookie })).toMatchObject(expired)
   })
 
-  it('is needed: nobody, and no API token, links', async () => {
+  it('is needed: neither an anonymous caller nor an API token links', async () => {
     const { headers } = await tokenOf(test, await test.account())
     for (const intent of ['link', 'reauthenticate']) {
       const anonymous = await start(test, { intent })

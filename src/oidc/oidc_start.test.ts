@@ -65,7 +65,7 @@ it('start and finish are refused to pages of other origins', async () => {
     expect([status, json]).toEqual([403, { error: 'forbidden_origin' }])
 })
 
-it('an address begins only so many, and failed or refused finishes count as failed logins', async () => {
+it('an address may begin only so many, and failed or refused finishes count as failed logins', async () => {
   await using limited = await testService({
     limit_flow_ip: '4/900',
     limit_login_ip: '2/900',

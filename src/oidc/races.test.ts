@@ -54,7 +54,7 @@ describe('at the same moment, on two nodes', () => {
   const repeat = async (race: () => Promise<void>) => {
     for (let round = 0; round < rounds; round += 10) await Promise.all(Array.from({ length: 10 }, race))
   }
-  /** Begins on one node and returns what finishes it there. */
+  /** Begins on one node; the returned function finishes it there. */
   const begun = async (on: { url: string }, who: object, { intent = 'sign_in', cookie = '' } = {}) => {
     const { url, flow } = await start(on, { intent }, { ip: freshIp(), ...(cookie && { cookie }) })
     const query = corp.authorize(url, who as { sub: string })

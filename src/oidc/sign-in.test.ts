@@ -31,7 +31,7 @@ const person = () => {
     preferred_username: sub,
   }
 }
-/** Each from an address of its own, as open signup is limited by address. */
+/** Each from its own address, as open signup is limited by address. */
 const enter = (who: ReturnType<typeof person> & object, more: object = {}) =>
   signIn(test, corp, who, { ip: freshIp(), ...more })
 const accountOf = async (cookie: string | undefined) =>

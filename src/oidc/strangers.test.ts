@@ -7,7 +7,7 @@ import type { OidcProviderOptions } from '../config/oidc.ts'
 import { sql } from '../db/db.ts'
 import { scenario, type TestOptions, type TestService, testService } from '../testing/index.ts'
 
-/** What becomes of identities that no account is linked to. */
+/** What happens to identities that no account is linked to. */
 
 const corp = await testProvider()
 afterAll(() => corp.close())
@@ -130,7 +130,7 @@ describe('with on_unknown invite_only', () => {
     ])
   })
 
-  it('a link that an admin ends meanwhile admits nobody, not by the one that was made in its place either', async () => {
+  it('a link that an admin ends meanwhile admits nobody, even if another was made in its place', async () => {
     const test = await serviceWith({ on_unknown: 'invite_only' }, { invite_claim: 'code', ...mailIsDown })
     const { operations } = test.service
     const invite_id = await invite(test, { username: 'lovelace' })
@@ -211,7 +211,7 @@ describe('an identity with the e-mail of an account', () => {
   it('that the provider has not verified is one like any other, and never gets the e-mail', async () => {
     const test = await serviceWith({ on_unknown: 'signup', ...both, allowed_domains: ['corp.example'] })
     await owner(test)
-    // The domain of an address that is not verified is not allowed either.
+    // The domain of an unverified address is not accepted either.
     expect(await outcome(test, { ...ada, email_verified: false })).toEqual(notAllowed)
     const open_ = await serviceWith({ on_unknown: 'signup' })
     await open(open_)

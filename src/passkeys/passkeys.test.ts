@@ -33,7 +33,7 @@ beforeEach(async () => {
   await operations.verifyEmail({ account_id: ada.id }, by)
 })
 
-/** Registers with what the device answers. */
+/** Registers with the device's answer. */
 const register = (forged: Forged, traits = {}) => addPasskey(ada, device(traits), forged)
 const notices = async () => (await messagesTo(test, ada)).map(({ what }) => what)
 const own = (event_type: string, more: object = {}) => ({
@@ -78,7 +78,7 @@ describe('a passkey is registered', () => {
     expect(passkey).toMatchObject({ first_factor: false, second_factor: true })
   })
 
-  it('also when somebody gave up and begins anew; the challenge of before is dead', async () => {
+  it('even after an earlier attempt was given up, whose challenge is dead', async () => {
     const phone = device()
     const begin = async () => (await ada.client.account_passkey_register_begin({})).options as never
     const finish = (options: never) =>

@@ -22,7 +22,7 @@ beforeEach(async () => {
 const login = ({ username, password } = ada, on = test) =>
   send(on, 'POST /login', { body: { username, password } })
 const second = ({ cookie }: Reply, body: object) => send(test, 'POST /second_factor', { body, cookie })
-/** Answers the options of the first step. */
+/** Answers the options of the first step with a passkey. */
 const prove = (first: Reply, authenticator: ReturnType<typeof device>, forged?: Forged) =>
   second(first, { passkey: authenticator.get(first.json?.passkey_options as never, forged) })
 const optionsOf = ({ json }: Reply) => json?.passkey_options as { challenge: string }

@@ -19,7 +19,7 @@ const account = { id: '11111111-1111-4111-8111-111111111111', username: 'ada' }
 const device = (traits?: ConstructorParameters<typeof Authenticator>[1]) =>
   new Authenticator('https://app.example.org', traits)
 
-/** Registers a key, and what came of it. */
+/** Registers a key; resolves to the outcome. */
 async function register(authenticator: Authenticator, forged?: Forged) {
   const challenge = newChallenge()
   const options = await creationOptions(party, account, challenge, [])
@@ -27,7 +27,7 @@ async function register(authenticator: Authenticator, forged?: Forged) {
   return await verifyRegistration(party, challenge, response)
 }
 
-/** Registers a key as it should be, then signs with it. */
+/** Registers a proper key, then signs with it. */
 async function signIn(authenticator: Authenticator, forged?: Forged, break_?: (text: string) => string) {
   const key = await register(authenticator)
   if (!key) throw new Error('not registered')

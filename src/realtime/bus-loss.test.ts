@@ -9,15 +9,15 @@ import { defaultSchema } from '../db/servers/locate.ts'
 import { toUrl } from '../testing/cluster.ts'
 import { testService } from '../testing/index.ts'
 
-// So that nothing but signals and pings works, until a test lets the time of the regular checks pass.
+// Fakes the intervals, so that only signals and pings work until a test lets the time of the regular checks pass.
 vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
 
-/** What lies between the bus of the far node and its database; other connections pass. */
+/** Sits between the bus of the far node and its database; other connections pass. */
 const wire = {
   ...{ isCut: false, isSwallowing: false, losesCommits: false, endsListener: false },
   buses: new Set<Socket>(),
 }
-/** The database is ready, and then ends the connection. */
+/** The database reports that it is ready, and then ends the connection. */
 const readyAndEnded = Buffer.concat([
   Buffer.from('5a0000000549', 'hex'),
   Buffer.from('450000001f', 'hex'),
@@ -73,7 +73,7 @@ it('a node that was cut off catches up once it is back: with ended credentials, 
   for (const bus of wire.buses) bus.destroy()
   await expect.poll(() => app.bus.isUp).toBe(false)
   await Promise.all(tokens.map(({ id }) => bob.client.account_token_revoke({ token_id: id })))
-  // They have not heard of it.
+  // The sockets have not heard of the revocations.
   expect(sockets.map(({ order }) => order)).toEqual(tokens.map(() => []))
   wire.isCut = false
   for (const { closed } of sockets) expect(await closed).toEqual({ code: 4001, reason: 'revoked' })
@@ -119,7 +119,7 @@ it('a node that hears nothing says so within a minute, checks by itself, and rec
         vi.advanceTimersByTime(60_000)
         return ready()
       },
-      // A check supersedes one that still waits for its answer.
+      // Slower than an answer, as a new check supersedes one that still waits.
       { interval: 1_000 },
     )
     .toEqual({ ready: true })

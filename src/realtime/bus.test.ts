@@ -33,7 +33,7 @@ const revocation = (account_id: string, number: number): Committed => ({
   closings: [],
   wroteAudit: true,
 })
-/** Resolves when a signal of one node comes through to the other. */
+/** Resolves when a signal from one node has reached the other. */
 async function hears(to: TestService, from: TestService): Promise<void> {
   const actor_id = randomUUID()
   const sign = { notifications: [], closings: [{ kind: 'actor' as const, actor_id }], wroteAudit: false }

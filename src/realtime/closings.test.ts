@@ -213,7 +213,7 @@ describe('on both nodes sockets close', () => {
       Array(2).fill({ code: 4001, reason: 'revoked' }),
     )
     for (const socket of sessions) expect(outcomeOf(await socket.call('account_verify'))).toBe('ok')
-    // Its closing shows that the other node has heard of the way back, which would end sockets opened meanwhile.
+    // Its closing shows that the other node has heard of the transfer back, which would end sockets opened later.
     const last = await openSocket(far.url, headers)
     await near.service.operations.transferKeeper({ actor_id: admin.actor_id }, operator)
     await last.closed

@@ -17,7 +17,7 @@ beforeEach(() => () => {
   for (const { remove } of open.splice(0)) remove()
 })
 
-/** A connection that only records what it hears. */
+/** A connection that only records what reaches it. */
 function add(connection: Pick<Connection, 'account_id' | 'credential'> & Partial<Connection>): Heard {
   const own: Heard = { lost: [], heard: [], remove: () => {} }
   const remove = test.service.app.hub.add({

@@ -56,7 +56,7 @@ afterEach(() => {
   for (const live of open.splice(0)) live.close()
 })
 
-/** A connected socket of bob, and all that it hears of pages. */
+/** A connected socket of bob, and every notification about pages that it gets. */
 async function listening(node = test) {
   const live = createLive<Wiki>({ url: node.url, headers: { cookie: bob.cookie } })
   open.push(live)

@@ -6,7 +6,7 @@ import { encodeSignal, merged, type Signal, signalDecoder } from './committed.ts
 
 const quiet: Signal = { notifications: [], closings: [], wroteAudit: false }
 
-/** An offer with the longest allowed texts, of the character with the longest encoding. */
+/** An offer with texts of the maximum length, made of one character. */
 function largestOffer(character: string): Notification {
   const text = character.repeat(Math.floor(500 / character.length))
   const at = '2026-01-02T03:04:05.678Z'
@@ -34,7 +34,7 @@ function largestOffer(character: string): Notification {
   } as Notification
 }
 
-/** What a node hears of payloads; asserts that each fits into one NOTIFY. */
+/** What a node decodes from payloads; asserts that each fits into one NOTIFY. */
 function heardBy(node: string, payloads: string[]): Signal[] {
   const heard: Signal[] = []
   const decode = signalDecoder(node, (signal) => heard.push(signal))
@@ -110,7 +110,7 @@ describe('a signal', () => {
       'v1 a1 5/3 x',
       'v1 a1 0/99999999999 x',
       'v1 a1 -1/1 []',
-      // The form of another version.
+      // The format of another version.
       whole.replace('v1', 'v2'),
     ]
     expect(heardBy('b2', [...junk, whole])).toEqual([small])

@@ -20,7 +20,7 @@ const byAdmin = async ({ id: account_id }: TestAccount) =>
   (await rogue.client.admin_account_reset_link_create({ account_id, reveal: true })).link as string
 const byOperator = async ({ id: account_id }: TestAccount) =>
   (await operations.createResetLink({ account_id }, operator)).link as string
-/** Asked for by anybody, and sent to an address that nobody has verified. */
+/** Requested by anybody, and sent to an address that nobody has verified. */
 const byMail = async (bob: TestAccount) => {
   await send(test, 'POST /recover', { body: { identifier: bob.username } })
   return `#ticket=${await tokenMailedTo(test, bob)}`

@@ -216,7 +216,7 @@ describe('a token that does not work', () => {
     expect((await reset(token)).bare).toBe(nothing.bare)
   })
 
-  it('is answered alike by the question what it is, save one of another purpose', async () => {
+  it('is answered alike when asked what it is for, except one of another purpose', async () => {
     for (const [name, make] of cases) {
       if (name === 'of another purpose') continue
       await test.reset()

@@ -114,7 +114,7 @@ describe('an event of a consumer', () => {
   })
 })
 
-/** As a handler in plain JavaScript would call it. */
+/** As called by a handler in plain JavaScript. */
 const record = (type: string, metadata: unknown) => (tools: Work) =>
   tools.audit(type as never, metadata as never)
 const cyclic: { self?: unknown } = {}

@@ -38,7 +38,7 @@ const stored = ({ actor_id }: { actor_id: string }) =>
     from role_grant where actor_id = ${actor_id}::uuid and role = 'editor' order by closed desc, created_at, id`)
 const library = { actor_id: null, account_id: null, ip: null }
 const place = (scope_id?: string) => scope_id && { scope_kind: 'team', scope_id }
-/** Each way to confer a role at once, and what the log then says. */
+/** Each way to give a role without an offer, and what the log then says. */
 const ways = [
   { way: 'the test kit', confer, by: library, said: { source: 'library', via: 'testing' } },
   {

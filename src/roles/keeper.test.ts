@@ -19,7 +19,7 @@ const keepers = async () =>
 const transfer = ({ actor_id }: Pick<TestAccount, 'actor_id'>) => ops().transferKeeper({ actor_id }, by)
 const scope = { scope_kind: null, scope_id: null }
 
-it('moves keeper in one transaction, with a row for what came and a row for each that went', async () => {
+it('moves keeper in one transaction, with a row for the new grant and a row for each that ends', async () => {
   const [ada, bob] = await Promise.all([test.account({ roles: ['keeper', 'admin'] }), test.account()])
   const [old] = (await ops().findAccount({ ref: ada.id })).role_grants.filter(({ role }) => role === 'keeper')
   const rows = (role_grant_id: unknown) => [
@@ -149,7 +149,7 @@ it('interrupted before it commits, it leaves the old keeper alone', async () => 
     // Stops the transfer after the new grant: ending the old one waits for this row.
     await other.begin(`select from role_grant where role = 'keeper' for update`)
     const outcome = transfer(bob).catch((error) => error.data.reason)
-    // It is carried out once more, and interrupted there too.
+    // The transaction is retried once, and interrupted there too.
     for (const _time of [1, 2]) {
       await other.blocks(1)
       await other.query(`

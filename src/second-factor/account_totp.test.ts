@@ -131,7 +131,7 @@ describe('removing TOTP', () => {
   it('is refused while a role requires a second factor, unless a passkey is left as one', async () => {
     await using node = await testService({ require_second_factor: 'admin' })
     const root = await guarded(node, { roles: ['admin'] })
-    // A refusal that leaves nothing behind, in the log either.
+    // A refusal that leaves no trace, not even in the log.
     const refused = () => reasonOf(root.client.account_totp_remove())
     expect(await scenario(node, refused)).toBe('second_factor_policy')
     expect(await root.client.account_sign_in_get()).toMatchObject({

@@ -45,7 +45,7 @@ describe('the second step', () => {
     })
   })
 
-  it('judges a code by the clock of the database, whatever this process takes it for', async () => {
+  it('judges a code by the clock of the database, whatever the clock of this process', async () => {
     const clocks = [Date, performance].map((one) => ({ now: one.now.bind(one), spy: vi.spyOn(one, 'now') }))
     onTestFinished(() => clocks.forEach(({ spy }) => void spy.mockRestore()))
     await using own = await testService()
@@ -185,12 +185,12 @@ describe('a flow', () => {
     }
   })
 
-  it('stands five wrong proofs, however many come at once', async () => {
+  it('allows five wrong proofs, however many come at once', async () => {
     const ada = await guarded(test)
     const flow = await begin(ada)
     const totp = wrongCode(ada.secret)
     const replies = await Promise.all(Array.from({ length: 20 }, () => secondStep(test, flow, { totp })))
-    // The fifth ends the flow, so of those before it that come later some find none.
+    // The fifth ends the flow, so some of the first four may find none if they are judged later.
     const refused = statuses(replies).filter((status) => status === 401)
     expect(refused.length).toBeGreaterThan(0)
     expect(refused.length).toBeLessThanOrEqual(5)
@@ -199,7 +199,7 @@ describe('a flow', () => {
     expect(await db.rows(sql`select from sign_in_flow where account_id = ${ada.id}::uuid`)).toEqual([])
   })
 
-  it('whose attempts never came to an end takes no more', async () => {
+  it('whose attempts never ended takes no more', async () => {
     const ada = await guarded(test)
     const flow = await begin(ada)
     await db.run(sql`update sign_in_flow set attempts = 5 where account_id = ${ada.id}::uuid`)

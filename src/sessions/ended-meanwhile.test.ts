@@ -50,7 +50,7 @@ describe('a call whose session is being ended is refused', () => {
 
 it('the end of a session waits for what the session has begun', async () => {
   const { id } = await mint()
-  // The next token takes the place of this one, and so waits for it.
+  // The next token replaces this one, so it waits for this row.
   await other.begin('select from api_token where id = $1 for update', [id])
   const answered: string[] = []
   const minted = mint().finally(() => answered.push('minted'))

@@ -54,7 +54,7 @@ describe.each(['memory', 'postgres'] as const)(
       }
     })
 
-    it('does not set free by its success what others have used up, which would tell that somebody has the name', async () => {
+    it('does not free by its success what others have used up, which would reveal that the name exists', async () => {
       const [ada, home] = [await test.account(), freshIp()]
       await login(ada.username, password, home)
       await fail(ada.username, 11, freshIp)
@@ -69,7 +69,7 @@ describe.each(['memory', 'postgres'] as const)(
       expect(await fail(ada.username, 9, here)).toEqual(Array(9).fill(401))
       expect((await login(ada.username, password, home)).status).toBe(200)
       expect(await fail(ada.username, 11, here)).toEqual(tenThen429)
-      // A client at the owner's address has used up nothing of the other addresses.
+      // Another address of the owner is not affected by this one.
       expect((await login(ada.username, password, freshIp())).status).toBe(200)
     })
 

@@ -25,7 +25,7 @@ describe('the holder of a /48 who sends wrong passwords from each of its network
   const login = (username: string, typed: string, ip: string): Promise<Reply> =>
     send(test, 'POST /login', { body: { username, password: typed }, ip })
 
-  it('keeps nobody else from signing in meanwhile, and ends with his network used up', async () => {
+  it('keeps nobody else from signing in meanwhile, and uses up the budget of their network', async () => {
     const people = await Promise.all(times(8, () => test.account()))
     const attack = times(200, (i) => login(`nobody${i}`, 'wrong', `2001:db8:bad:${i.toString(16)}::1`))
     while (test.service.app.passwords.hasRoom()) await turn()

@@ -211,7 +211,7 @@ describe('twelve people behind one address', () => {
   })
 })
 
-/** Two verify without end: whenever one is done, the other runs, and the next is queued before anybody hears of it. */
+/** Two loops verify without end: when one is done, the other runs, and the next is queued before any caller is told. */
 function occupy({ service: { app } }: TestService): { end(): Promise<unknown> } {
   let isOver = false
   const verifying = async (): Promise<void> => {
@@ -289,7 +289,7 @@ describe('the failure floor', () => {
     expect([statuses(replies), seen.ended]).toEqual([[200, 200, 200], 0])
   })
 
-  it('does not hold back the charge: who comes meanwhile hears at once how long to wait', async () => {
+  it('does not hold back the charge: others learn at once how long to wait', async () => {
     const ip = freshIp()
     const { test, seen } = await failing(5, () => ip)
     const { status, json } = await login(test, 'nobody', 'wrong', ip)

@@ -161,7 +161,7 @@ it('two parallel password changes with the same current password: one succeeds, 
   for (const same of [false, true]) {
     const ada = await test.account()
     const next = same ? [password, password] : ['the first new one', 'the other new one']
-    // Each waits for the other with its current password verified: neither is refused by the guards.
+    // Each waits for the other after verifying its current password, so the guards refuse neither.
     const { passwords } = test.service.app
     const { hash } = passwords
     const both = Promise.withResolvers<void>()

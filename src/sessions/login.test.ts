@@ -103,7 +103,7 @@ describe('a login', () => {
     for (const name of foreign) expect([name, (await login(name)).status]).toEqual([name, 401])
   })
 
-  it('takes the sigmas of an e-mail for one letter', async () => {
+  it('treats the sigmas of an e-mail as one letter', async () => {
     await test.account({ username: 'greek', email: 'οδος@Example.com' })
     for (const name of ['ΟΔΟΣ@example.com', 'οδοσ@example.com', 'οδος@example.com'])
       expect([name, (await login(name)).status]).toEqual([name, 200])

@@ -29,7 +29,7 @@ const kinds = [
     one: ops.revokeSession,
     admins: 'admin_session_revoke_all',
     all: ops.revokeSessions,
-    /** An expired token is still listed, so that it counts; an expired session does not. */
+    /** An expired token is still listed, so it counts; an expired session does not. */
     endsExpired: false,
     invented: '0'.repeat(64),
     malformed: ['a'.repeat(63), 'a'.repeat(65), 'A'.repeat(64), `${'a'.repeat(63)}g`, `${'a'.repeat(64)}\n`],
@@ -141,7 +141,7 @@ describe.each(kinds)('one $kind', (kind) => {
     })
   })
 
-  it('of another account is like an invented one to who is not its owner', async () => {
+  it('of another account is like an invented one to anyone but its owner', async () => {
     const [ada, bob] = [await test.account(), await test.account()]
     const foreign = await kind.make(bob)
     const answer = await scenario(test, () => (ada.client[kind.own] as Own)({ [key]: foreign.id }))
@@ -174,7 +174,7 @@ describe.each(kinds)('every $kind of an account', (kind) => {
   const event_type = `${kind.kind}_revoke_all`
   const count = kind.endsExpired ? 3 : 2
   const other = kind.table === 'api_token' ? 'auth_session' : 'api_token'
-  /** Two live ones, one of them to be used, an expired one, and one of the other kind. */
+  /** Two live ones, one of which will be used, an expired one, and one of the other kind. */
   const make = async () => {
     const account = await test.account()
     const [live, , expired] = [await kind.make(account), await kind.make(account), await kind.make(account)]

@@ -171,7 +171,7 @@ describe('a method that the configuration leaves out', () => {
     await off.close()
   })
 
-  it('is no method that a token scope can name', async () => {
+  it('is not a method that a token scope can name', async () => {
     const token = (account: TestAccount) =>
       account.client.account_token_create({
         scope: { kind: 'methods', methods: ['app_settings_get'] },

@@ -112,8 +112,8 @@ describe('a role that comes while sockets are open', async () => {
     root.client.role_grant_offer_retract({ offer_id })
 
   /**
-   * The answer to what a node asked before decides whether the weak session hears what it was silent about. Such reads
-   * take turns on two connections, each of which answers in order.
+   * The answer to what a node asked earlier decides whether the weak session hears what was kept from it. Such reads
+   * alternate between two connections, each of which answers in order.
    */
   const answered = ({ service }: typeof test) =>
     Promise.all([1, 2].map(() => service.app.db.readOnly.point(sql`select`)))
@@ -168,7 +168,7 @@ it('costs no statement', async () => {
   const root = await test.account({ roles: ['admin'] })
   await strengthen(root)
   await root.client.account_verify()
-  // The last uses of the tokens above.
+  // Writes the last uses of the tokens above.
   await test.service.app.lastUsed.flush()
   statements.length = 0
   await root.client.account_verify()

@@ -8,7 +8,7 @@ import { scenario, type TestAccount } from '../testing/index.ts'
 const test = await serviceForFile({ limit_login_account: '3/1800' })
 const db = test.service.app.db
 
-/** An account with a second factor, stored but never used here. */
+/** An account with a second factor, which is stored but never used here. */
 async function guarded(): Promise<TestAccount> {
   const account = await test.account()
   await db.run(sql`insert into account_totp (account_id, secret_sealed, confirmed_at)

@@ -88,7 +88,7 @@ test('the connection by which databases are copied is opened anew when it was lo
 
 test('a service that cannot be made leaves no database', async () => {
   const { connection } = await sharedCluster()
-  // By its owner it is told from those of other tests.
+  // The owner tells it from the databases of other tests.
   const owner = `kit_${randomBytes(4).toString('hex')}`
   await query(connection, `create role ${owner} login superuser`)
   onTestFinished(() => void query(connection, `drop owned by ${owner}; drop role ${owner}`))

@@ -44,10 +44,10 @@ async function roundsOfOneAccount(rounds: number): Promise<number[]> {
     let ended: Promise<{ revoked: boolean }> | undefined
     endings.set(id, async () => {
       ended = test.service.operations.revokeSession({ session_id: session.id }, { via: 'test' })
-      // Every other time the upgrade goes on while the socket is registered.
+      // Every other time, the upgrade goes on only once the revocation is done.
       if (round % 2 === 0) await ended
     })
-    // A late second read of the previous round may trigger the revocation too early: then the upgrade is refused.
+    // A late second read of the previous round may trigger the revocation too early, and the upgrade is refused.
     const code = await openSocket(test.url, { cookie }).then(
       async ({ closed }) => (await closed).code,
       (error) => (error instanceof RefusedUpgrade ? error.reply.status : Promise.reject(error)),

@@ -90,7 +90,7 @@ beforeEach(async () => {
   return () => socket.close()
 })
 
-/** Looked at in a turn of the event loop of its own. */
+/** Large enough to be handled in an event loop turn of its own. */
 const large = 'x'.repeat(100_000)
 
 const cancel = (request_id: unknown): void =>
@@ -171,7 +171,7 @@ describe('cancel', () => {
     expect(socket.waiting).toEqual([])
   })
 
-  it('leaves one that runs, or was answered, and those of other sockets, their replies', async () => {
+  it('lets calls that run or were answered, and those of other sockets, keep their replies', async () => {
     const elsewhere = await openSocket(test.url, { cookie: ada.cookie })
     const calls = [
       socket.call('slow', {}, 1),

@@ -45,7 +45,7 @@ it('messages that nobody reads leave no room for large answers, until one of the
   await expect.poll(() => unsent.bytes).toBeGreaterThan(28 * mebibyte)
   expect(reasonOf(await rpc(test.url, call('big', { size: 6 })))).toBe('busy')
   expect(reasonOf(await rpc(test.url, call('big', { size: 0 })))).toBe('ok')
-  // Only what makes room is cut: the other socket has more patience than a plain answer that is not read.
+  // Only as much is cut as is needed: a socket gets more patience than a plain answer that is not read.
   await expect.poll(() => unsent.bytes).toBeLessThan(15 * mebibyte)
   expect(reasonOf(await rpc(test.url, call('big', { size: 6 })))).toBe('ok')
   for (const { ws } of sockets) ws.resume()
@@ -69,7 +69,7 @@ it('a socket that ends takes its unread messages out of the account', async () =
 it('small messages behind a backlog count too, and their socket is cut to make room', async () => {
   const sockets = await Promise.all(Array.from({ length: 5 }, open))
   for (const { ws } of sockets) ws.pause()
-  // Together too much, but none of them more than a socket may have waiting.
+  // Too much together, but each within what one socket may have waiting.
   const full = 24 * mebibyte
   await expect
     .poll(() => {

@@ -152,7 +152,7 @@ describe('silence', () => {
   })
 })
 
-describe('the net under lost signals', () => {
+describe('the regular check, for lost signals', () => {
   it('closes within 30 s what no signal has closed', async () => {
     const eve = await test.account()
     const socket = await open(eve)

@@ -28,17 +28,17 @@ const ada = await test.account({ roles: ['admin'] })
 const openAs = ({ cookie }: TestAccount, path?: string): Promise<TestSocket> =>
   openSocket(test.url, { cookie }, path)
 
-/** The answer to the frame; the `heartbeat` after it proves that nothing else came. */
+/** The answer to the frame; the reply to the `heartbeat` after it proves that nothing else came. */
 async function answered(frame: unknown): Promise<unknown> {
   const socket = await openAs(ada)
   socket.send(frame)
-  // Awaited first: a heartbeat overtakes what waits for the socket's admission.
+  // Awaited first, because a heartbeat overtakes messages that wait for the socket's admission.
   const first = await socket.next()
   expect(await furtherOf(socket)).toEqual([])
   return first
 }
 
-/** What else arrived. */
+/** What else has arrived. */
 async function furtherOf(socket: TestSocket): Promise<unknown[]> {
   await socket.call('heartbeat', undefined, 'after')
   await socket.close()
@@ -139,7 +139,7 @@ describe('a message', () => {
     await socket.close()
   })
 
-  it('for a method that is public tells it nothing of the caller, and takes a credential that lives', async () => {
+  it('for a public method tells it nothing of the caller, and needs a credential that is live', async () => {
     const eve = await test.account()
     const socket = await openAs(eve)
     expect(await socket.call('who_is_it')).toMatchObject({
@@ -187,7 +187,7 @@ describe('the actor of a message', () => {
     await Promise.all([plain.close(), bound.close()])
   })
 
-  it('has the roles of this moment: one revoked between two messages bites on the second', async () => {
+  it('has the roles of this moment: a revocation between two messages applies to the second', async () => {
     const eve = await test.account({ roles: ['admin'] })
     const socket = await openAs(eve)
     expect(outcomeOf(await socket.call('admin_account_list'))).toBe('ok')

@@ -5,7 +5,7 @@ import { open } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 
 const mebibyte = 1_048_576
-/** Sixteen of these fit. */
+/** Sixteen of these fit into the room. */
 const large = mebibyte - 100
 const test = await serviceForFile({ arriving_max: 16 * mebibyte })
 const ada = await test.account()
@@ -34,7 +34,7 @@ it('messages that are still arriving give way to younger ones, when together the
   for (let nth = 0; nth < 20; nth++) {
     const socket = await opened()
     socket.once('close', () => cut.push(nth))
-    // Written out before the next socket begins.
+    // Fully written before the next socket begins.
     await new Promise((resolve) => socket.write(heartbeat.subarray(0, -1), resolve))
     sockets.push(socket)
   }

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-/** Opens a socket, calls a method that shows the account, and closes it. */
+/** Opens a socket, calls a method that shows the account, and closes the socket. */
 async function whoIs(headers: Record<string, string>, path?: string): Promise<string> {
   const socket = await openSocket(test.url, headers, path)
   const { result } = await socket.call('account_session_list')
@@ -83,7 +83,7 @@ describe('an upgrade', () => {
       expect(await socket.call(method, { data: {} })).toMatchObject({
         error: { data: { reason: 'token_scope_required', required_scope: `rpc:${method}` } },
       })
-    // Registered like any other socket of the account: it hears of what happens to it.
+    // Registered like any other socket of the account, it hears what happens to the account.
     await test.service.operations.revokeRoleEverywhere(
       { actor_id: eve.actor_id, role: 'admin' },
       { via: 'test' },
@@ -121,7 +121,7 @@ describe('an upgrade', () => {
         method: 'role_grant_offer_received',
         params: { offer: { offer_id: offer.offer_id } },
       })
-    // It comes after the offer on every socket.
+    // On every socket, this follows the offer.
     expect(await other?.next()).toMatchObject({ method: 'role_grant_revoke' })
     for (const socket of [full, reads, lists, other]) await socket?.close()
   })

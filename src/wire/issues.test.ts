@@ -153,7 +153,7 @@ const tree = fc.letrec<{ node: Tree }>((tie) => ({
   ),
 })).node
 
-/** The JSON text of a tree; `style` says whether strings are raw or all escapes. */
+/** The JSON text of a tree; `style` writes strings raw or fully escaped. */
 function toJson(node: Tree, style: (value: string) => string): string {
   if (typeof node === 'string') return style(node)
   if (node === null || typeof node !== 'object') return JSON.stringify(node)

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseJson } from './parse-json.ts'
 
-/** Names that engines have taken for each other. */
+/** Names that engines have confused. */
 const name = fc.oneof(
   fc.constantFrom(
     '',
@@ -36,14 +36,14 @@ describe('parseJson', () => {
   it('reads every key as it was written, whatever was read before', () => {
     fc.assert(
       fc.property(tree, (entries) => {
-        // As a text: how engines compare objects is no part of it.
+        // Compared as text, so that it does not matter how engines compare objects.
         expect(JSON.stringify(parseJson(text(entries)))).toBe(JSON.stringify(made(entries)))
       }),
       { numRuns: 3000 },
     )
   })
 
-  it('takes no key for one that somebody else has sent', () => {
+  it('confuses no key with one that somebody else has sent', () => {
     for (const at of ['x', 'y', 'z']) {
       expect(parseJson(`{"${at}":1,"\\\\":2}`)).toEqual({ [at]: 1, '\\': 2 })
       for (const [escaped, key] of [

@@ -4,7 +4,7 @@ import { call, dataOf, rpc, send } from '../../test/helpers/http.ts'
 import { query } from '../core/declare.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
-/** What a refused input should have been is told in words, whichever way it came in. */
+/** A refusal says in words what the input should have been, by whichever way it came in. */
 
 const Node = z.strictObject({
   name: z.string(),

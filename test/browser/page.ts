@@ -9,10 +9,10 @@ export type Page = {
   client: Client
   /** Opens a socket with the session of the page; its events go to `seen`. */
   goLive(settings?: LiveSettings): LiveClient
-  /** The same with headers, which no browser sends with a socket. */
+  /** The same with headers, which no browser sends when it opens a socket. */
   goLiveWithToken(token: string): LiveClient
   live?: LiveClient
-  /** Follows the audit log; resolves once the stream is open: earlier rows are not in it. */
+  /** Follows the audit log, without earlier rows; resolves once the stream is open. */
   follow(): Promise<void>
   seen: Seen[]
 }

@@ -28,7 +28,7 @@ export async function passkeyStory(executablePath: string): Promise<void> {
     const own = sessions.find(({ methods }) => methods.includes('passkey'))
     assert.deepEqual([own?.methods, own?.strong], [['passkey'], true])
 
-    // Another device, which is asked for after the password.
+    // Another device as second factor, which is asked for after the password.
     await devtools.send('WebAuthn.removeVirtualAuthenticator', { authenticatorId: phone })
     await addAuthenticator(devtools, 'usb')
     const stick = await register(page, { second_factor: true })
@@ -53,7 +53,7 @@ async function open(browser: Browser, origin: string): Promise<{ page: Page; dev
   return { page, devtools }
 }
 
-/** A device that has a check of its user, which succeeds. */
+/** A device with user verification, which always succeeds. */
 async function addAuthenticator(devtools: CDPSession, transport: 'internal' | 'usb') {
   const options = {
     protocol: 'ctap2',
@@ -69,7 +69,7 @@ async function addAuthenticator(devtools: CDPSession, transport: 'internal' | 'u
 // biome-ignore lint/suspicious/noExplicitAny: answers of every shape
 type Answer = { status: number; json: any }
 
-/** What the page sends itself, so that the browser adds origin and cookies. */
+/** Sent by the page, so that the browser adds origin and cookies. */
 const post = (page: Page, route: string, body: unknown): Promise<Answer> =>
   page.evaluate(
     async ({ route, body }) => {

@@ -134,7 +134,7 @@ async function story(): Promise<void> {
       numbers,
       [...new Set(numbers)].sort((a, b) => a - b),
     )
-    // A socket that the service refuses, though a browser does not say so, is given up with the reason.
+    // The service refuses the socket of a guest. A browser does not tell why, but the client closes with the reason.
     const guest = await open()
     await guest.evaluate(() => void window.page.goLive())
     assert.equal(await saw(guest, 'closed'), 'signed_out')
@@ -144,7 +144,7 @@ async function story(): Promise<void> {
     await guest.evaluate(() => void window.page.goLiveWithToken('no token of a page counts'))
     await saw(guest, 'open')
 
-    // Without the service a call fails as what it is.
+    // While the service is down, a call fails with a `TransportError`.
     assert.equal((await second.end('SIGTERM')).code, 0)
     const failure = await guest.evaluate(async () => {
       const outcome = await window.page.client.try.cell_list()

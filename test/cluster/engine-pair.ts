@@ -18,8 +18,8 @@ export type PairEngine = Awaited<ReturnType<typeof enginePair>>
 const run = promisify(execFile)
 
 /**
- * A primary, its synchronous standby, and further standbys that are only read. Here is done what a manager of clusters
- * does: it gives up the standby while it is away, and promotes it only when it has everything that was acknowledged.
+ * A primary, its synchronous standby, and further standbys for reads. It does the work of a cluster manager: it stops
+ * requiring the standby while that is away, and promotes it only when it has everything that was acknowledged.
  */
 export async function enginePair(options: Pick<Options, 'replicas' | 'pooler'>) {
   const member = async (name: string): Promise<Member> => {
@@ -40,14 +40,14 @@ export async function enginePair(options: Pick<Options, 'replicas' | 'pooler'>) 
   const requireStandby = (of: Member, is: boolean): Promise<unknown> =>
     configure(of, `synchronous_standby_names = '${is ? 'standby' : ''}'`)
 
-  /** A copy of the running primary takes the place of this one, and follows it. */
+  /** Replaces the data of this member by a copy of the running primary, which it then follows. */
   const copyTo = async (one: Member): Promise<void> => {
     await one.stop()
     await rm(one.db, { recursive: true, force: true })
     const client = new pg.Client(primary.url)
     await client.connect()
     await client.query(`select pg_backup_start('rejoin', true)`)
-    // Files that vanish meanwhile are none of the copy.
+    // `cp` fails on files that vanish while it runs; the copy does not need them.
     await run('cp', ['-a', primary.db, one.db]).catch(() => {})
     const { rows } = await client.query('select labelfile from pg_backup_stop(false)')
     await client.end()
@@ -60,12 +60,12 @@ export async function enginePair(options: Pick<Options, 'replicas' | 'pooler'>) 
     await one.follow(primary, one === standby ? 'standby' : one.name)
     await one.start()
   }
-  /** Until then replicas show the past of the replaced primary, and what it had besides. */
+  /** Until they are copied anew, the replicas follow the replaced primary, whose last writes may be lost. */
   const rejoin = async (): Promise<void> => {
     for (const one of [standby, ...replicas]) await copyTo(one)
   }
 
-  /** Waits until the standby has everything, and requires it from then on. */
+  /** Waits until the standby has everything, and makes commits wait for it from then on. */
   const settle = async (): Promise<void> => {
     const [{ lsn }] = (await on(primary.url, 'select pg_current_wal_lsn() as lsn')) as [{ lsn: string }]
     const reached = async (where: string): Promise<boolean> =>
@@ -82,7 +82,7 @@ export async function enginePair(options: Pick<Options, 'replicas' | 'pooler'>) 
 
   const promote = async (): Promise<void> => {
     await requireStandby(standby, false)
-    // Without waiting for it in the statement, which replay may cancel for the rows that it can see.
+    // Polled, because replay may cancel a statement that waits on a standby.
     await on(standby.url, 'select pg_promote(false)')
     const isStandby = async () => (await on(standby.url, 'select pg_is_in_recovery() as is'))[0].is
     while (await isStandby()) await delay(10)
@@ -110,7 +110,7 @@ export async function enginePair(options: Pick<Options, 'replicas' | 'pooler'>) 
   if (replicas.length > 0)
     settings.CELLKEEP_DATABASE_REPLICA_URLS = replicas.map(({ wire }) => urlOf([wire.host])).join(' ')
   if (options.pooler) {
-    // The pooler drops those that nodes send, and its sessions keep those that they began with.
+    // The pooler drops the settings that nodes send, and server sessions keep the ones they began with.
     const limits = { statementMs: 10_000, idleMs: 30_000, schema: 'cellkeep' }
     await on(primary.url, ...roleSettings(superuser, limits).split('\n'))
   }
@@ -144,7 +144,7 @@ export async function enginePair(options: Pick<Options, 'replicas' | 'pooler'>) 
     rejoin,
     settle,
     promote,
-    /** The primary as it was, started again. */
+    /** Starts the same primary again. */
     restart: async (): Promise<void> => {
       crashes += 1
       await primary.start()

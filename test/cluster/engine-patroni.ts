@@ -17,15 +17,15 @@ import { wireTo } from './wire.ts'
 export type PatroniEngine = Awaited<ReturnType<typeof enginePatroni>>
 type Member = Awaited<ReturnType<typeof memberOf>>
 type Place = { root: string; etcd: string }
-/** What a member says of itself. */
+/** What a member reports about itself. */
 type State = { role: string; state: string; timeline: number }
 
 const scope = 'cellkeep'
-/** A leader that is lost is noticed after 20 s; the rest is for machines that are busy. */
+/** Patroni notices a lost leader after 20 s; the rest is a margin for busy machines. */
 const patience = 120_000
 const haproxyFile = new URL('../../packaging/haproxy.cfg', import.meta.url)
 
-/** Patroni, which manages three members, with one etcd, and HAProxy before them for the last of three nodes. */
+/** Three members managed by Patroni with one etcd, and HAProxy, which the last of three nodes connects through. */
 export async function enginePatroni({ slack }: Options) {
   const patienceMs = patience * slack
   const user = await databaseUser('')
@@ -58,7 +58,7 @@ export async function enginePatroni({ slack }: Options) {
   let crashes = 0
   const promotions: number[] = []
 
-  /** Waits for a member that takes writes, and is none of those that may not. */
+  /** Waits until a member other than these takes writes. */
   const replaced = async (...not: Member[]): Promise<void> => {
     const limit = performance.now() + patienceMs
     const others = members.filter((one) => !not.includes(one))
@@ -112,7 +112,7 @@ export async function enginePatroni({ slack }: Options) {
       if (user) await chown(dir, user.uid, user.gid)
       members.push(await memberOf(place, name, run))
     }
-    // The first of them makes the database, from which the others are copied.
+    // The first one initialises the database, which the others copy.
     for (const one of members) {
       await one.start()
       await replaced()
@@ -143,10 +143,10 @@ export async function enginePatroni({ slack }: Options) {
       poolers: [],
       settings: [direct, direct, { ...common, CELLKEEP_DATABASE_URL: urlOf([`127.0.0.1:${proxy}`]) }],
       etcd,
-      /** A command of the operator. */
+      /** Runs an operator's command. */
       ctl: (command: string, ...args: string[]) =>
         promisify(execFile)('patronictl', ['-c', leader.config, command, scope, ...args]),
-      /** The leader crashed, and goes on as such. */
+      /** Counts a crash of a leader that continues as leader. */
       crashed: (): void => {
         crashes += 1
       },
@@ -193,7 +193,7 @@ async function memberOf(
       parameters: { unix_socket_directories: dir, fsync: 'off' },
     },
   }
-  // Any JSON is YAML.
+  // JSON is also YAML.
   await writeFile(config, JSON.stringify(settings))
   let manager: ChildProcess | undefined
   const signal = async (name: NodeJS.Signals): Promise<void> => {
@@ -214,14 +214,14 @@ async function memberOf(
       manager = run('patroni', [config])
       await once(manager, 'spawn')
     },
-    /** The server goes on without its manager. */
+    /** Only the manager is killed; the server goes on without it. */
     killManager: (): Promise<void> => ended(manager),
     killServer: (): Promise<void> => signalServer(dir, 'SIGKILL'),
     stop: async (): Promise<void> => {
       await ended(manager)
       await stopPostgres(db)
     },
-    /** The manager first, which would start the server again. */
+    /** The manager goes first, because it would start the server again. */
     kill: async (): Promise<void> => {
       await ended(manager)
       await signal('SIGKILL')
@@ -241,7 +241,7 @@ async function ended(child: ChildProcess | undefined): Promise<void> {
   await exit
 }
 
-/** The part for the database of the file that is shipped, before these members. */
+/** The database section of the shipped file, with these members as servers. */
 async function proxyTo(members: Member[], port: number): Promise<string> {
   const [shipped = ''] = (await readFile(haproxyFile, 'utf8')).split(/^frontend /m)
   const servers = members.map(

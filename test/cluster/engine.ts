@@ -5,7 +5,7 @@ import { enginePatroni } from './engine-patroni.ts'
 import type { Options } from './options.ts'
 import type { Wire } from './wire.ts'
 
-/** A server that answers reads and may be killed, frozen and started again. */
+/** A server that answers reads and can be killed, frozen and started again. */
 export type Replica = {
   url: string
   start(): Promise<void>
@@ -14,19 +14,19 @@ export type Replica = {
   thaw(): Promise<void>
 }
 
-/** What loads and judges need of the database, whoever manages it. */
+/** What loads and checks need of the database, whichever engine manages it. */
 export type Engine = {
   readonly primary: { url: string }
   readonly replicas: Replica[]
-  /** Promotions and crashes: what empties unlogged tables. */
+  /** The number of promotions and crashes, as each empties unlogged tables. */
   readonly crashes: number
-  /** When another server took writes, by `performance.now()`. */
+  /** The times at which another server began to take writes, by `performance.now()`. */
   readonly promotions: number[]
   wires: Wire[]
   poolers: Bouncer[]
-  /** Settings of the nodes, which take them in turn. */
+  /** Settings for the nodes; each node takes the next in turn. */
   settings: Environment[]
-  /** Waits until every server follows the primary, and its commits wait for one of them. */
+  /** Waits until every server follows the primary and commits wait for one of them. */
   settle(): Promise<void>
   remove(): Promise<void>
 }

@@ -6,14 +6,14 @@ import type { Node } from './fleet.ts'
 
 type Pair = Scene<PairEngine>
 
-/** The standby is given up while it is away, so that writes go on. */
+/** Stops requiring the standby while it is away, so that writes continue. */
 async function withoutStandby({ world: { engine } }: Pair, act: () => Promise<void>): Promise<void> {
   await delay(1_000)
   await engine.requireStandby(engine.primary, false)
   await act()
 }
 
-/** The primary is ended in this way, and the standby takes its place. */
+/** Ends the primary in this way, and the standby takes its place. */
 const replacement =
   (end: (primary: PairEngine['primary']) => Promise<void>) =>
   async ({ world: { engine } }: Pair): Promise<void> => {
@@ -46,10 +46,10 @@ export const pairFaults: Acts<PairEngine> = {
       const promoted = performance.now()
       await delay(22_000)
       await old.thaw()
-      // It would take writes alone, if anybody sent some.
+      // Now it would accept writes without a standby, if any node sent one.
       await engine.requireStandby(old, false)
       await delay(2_000)
-      // For a while it is the only one that answers.
+      // For a while the old primary is the only one that answers.
       engine.primary.wire.block(true)
       await delay(3_000)
       engine.primary.wire.block(false)
@@ -71,7 +71,7 @@ export const pairFaults: Acts<PairEngine> = {
       const opened = (one: Node) =>
         fleet.outcomes('cellkeep_db_connect_total', [one]).then(({ ok = 0 }) => ok)
       const before = await Promise.all(fleet.nodes.map(opened))
-      // Until then a node cannot know that there is another primary.
+      // Before it has connected anew, a node cannot know that there is another primary.
       const know = async (): Promise<boolean> =>
         (await Promise.all(fleet.nodes.map(opened))).every((count, at) => count > (before[at] as number))
       const limit = performance.now() + 8_000
@@ -79,7 +79,8 @@ export const pairFaults: Acts<PairEngine> = {
       while (!isKnown && performance.now() < limit) isKnown = await know()
       if (isKnown) {
         await old.thaw()
-        // Its commits wait for the standby no more: an answer that still reaches a caller is of a write that is lost.
+        // Its commits no longer wait for the standby: if a caller still got an answer from it, that write would be
+        // lost.
         await engine.requireStandby(old, false)
         await delay(2_000)
       } else await old.kill()
@@ -125,7 +126,7 @@ export const pairFaults: Acts<PairEngine> = {
     act: async (scene) => {
       const { engine } = scene.world
       await engine.standby.kill()
-      // So often that rows are also numbered, and delivered, which nobody knows of afterwards.
+      // Repeated, so that rows are also numbered and delivered that the promoted standby will not have.
       for (let n = 0; n < 40; n++) {
         await delay(50)
         await on(
@@ -141,7 +142,7 @@ export const pairFaults: Acts<PairEngine> = {
   },
 }
 
-/** Of the primary, whoever manages it. */
+/** Faults of the primary, with either engine. */
 export const primaryFaults: Acts = {
   'bus-cut': {
     what: 'the connections for signals of all nodes are ended, ten times',

@@ -6,7 +6,8 @@ import type { Fault, Scene } from './faults.ts'
 const replicaOf = ({ world: { engine }, random }: Scene): Replica =>
   engine.replicas[Math.floor(random() * engine.replicas.length)] as Replica
 
-// Of the database's part: a change of primary copies the replicas anew, which must not be under another fault then.
+// Counted as faults of the database: a change of primary copies the replicas anew, so they must not be under another
+// fault then.
 export const replicaFaults: Record<string, Fault> = {
   'replica-kill': {
     part: 'database',

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { PatroniEngine } from './engine-patroni.ts'
 import type { Acts } from './faults.ts'
 
-/** Patroni does what is to be done; here it is only waited for. */
+/** Patroni does the work; the acts only wait for it. */
 export const patroniFaults: Acts<PatroniEngine> = {
   'leader-kill': {
     what: 'kill -9 of the leader and its Patroni, started again when another leads',

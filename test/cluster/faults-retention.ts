@@ -4,7 +4,10 @@ import { on } from '../helpers/twins.ts'
 import type { Acts } from './faults.ts'
 import type { World } from './world.ts'
 
-/** What every follower has read by now is aged, and a copy kept for those who count the rows. */
+/**
+ * Ages the rows that every follower has read, up to the end of a partition, and keeps a copy for checks that count
+ * rows.
+ */
 const aged = (position: number): string => `
   with old as (select max(upper) - 1 as seq from audit_partitions() where upper - 1 <= ${position}),
     kept as (
@@ -45,7 +48,7 @@ export const retention: Acts[string] = {
   },
 }
 
-/** Who comes back after a long time is told once what is missing, and gets the rows behind it. */
+/** A follower that returns after a long time hears of one gap, and then gets the rows after it. */
 async function hearsOneGap({ client, adaToken: token, options, violate }: World, removed: number) {
   const signal = AbortSignal.timeout(60_000 * options.slack)
   const after = removed - 10

@@ -20,7 +20,7 @@ export type Scene<E = Engine> = {
   followers: ReturnType<typeof followerLoad>
   random(): number
 }
-/** `act` inflicts it and heals it: after it everything runs again, if not yet as before. */
+/** `act` causes the fault and heals it: afterwards everything runs again, though it may still be recovering. */
 export type Fault<E = Engine> = { part: Part; what: string; act(scene: Scene<E>): Promise<void> }
 export type Acts<E = Engine> = Record<string, Omit<Fault<E>, 'part'>>
 
@@ -40,7 +40,7 @@ async function command({ world }: Scene, ...args: string[]): Promise<void> {
   if (code !== 0) throw new Error(`cellkeep ${args.join(' ')} ended with ${code}: ${stderr}`)
 }
 
-/** Module that moves the clock of the process which imports it ten minutes ahead. */
+/** A module that moves the clock of its process ten minutes ahead. */
 const clockModule = `const Real = Date
 globalThis.Date = class extends Real {
   constructor(...given) {

@@ -3,15 +3,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../helpers/free-port.ts'
 import { type Environment, runCellkeep, type ServerProcess, startServer } from '../helpers/server-process.ts'
 
-/** One request, and how it ended; times are of `performance.now()`. */
+/** One request and its outcome; times are from `performance.now()`. */
 export type Seen = {
   node: string
   began: number
   ended: number
-  /** `away`: 503 or 504 as promised. `cut`: no answer. `wrong`: nothing that a caller may see. */
+  /** `away`: 503 or 504, as documented. `cut`: no answer. `wrong`: an answer that no caller may get. */
   kind: 'ok' | 'refused' | 'away' | 'cut' | 'wrong'
   what: string
-  /** A change of a cell. */
+  /** Whether it changes a cell. */
   isWrite: boolean
 }
 
@@ -20,19 +20,19 @@ export type Node = {
   url: string
   process: ServerProcess
   isUp: boolean
-  /** It was told to stop, and does not run again yet. */
+  /** It was told to stop and is not running again yet. */
   isAway: boolean
   env: Environment
-  /** What it logged before it was started anew. */
+  /** What its previous processes logged. */
   logged: Record<string, unknown>[]
-  /** Times in which a killed or frozen node owes no answer. */
+  /** The times in which the node is killed or frozen, so requests may get no answer. */
   owesNothing: { from: number; to: number }[]
 }
 
 export type Fleet = Awaited<ReturnType<typeof startFleet>>
 type Via = { expects?: number[]; node?: Node; seen?: (status: number) => void }
 
-/** The nodes, and a balancer that goes by `/health/serving`; each request through it is written down. */
+/** The nodes, and a balancer that follows `/health/serving`; each request through it is recorded. */
 export async function startFleet(
   count: number,
   makeDirectory: (name: string) => Promise<string>,
@@ -44,7 +44,7 @@ export async function startFleet(
 
   const start = (node: Pick<Node, 'url' | 'env'>, cwd: string): Promise<ServerProcess> =>
     startServer(cwd, { ...node.env, CELLKEEP_PORT: new URL(node.url).port })
-  /** As a supervisor does while there is no database. */
+  /** Repeated, as a supervisor does while there is no database. */
   const startAgain = async (node: Node): Promise<ServerProcess> => {
     for (;;) {
       try {
@@ -110,7 +110,7 @@ export async function startFleet(
     base,
     nodes,
     seen,
-    /** For clients of `base`: by default requests go to the nodes in turn. */
+    /** A `fetch` for clients of `base`: by default, requests go to the nodes in turn. */
     fetch: (via: Via = {}) => through(via),
     pick,
     restart: async (node: Node): Promise<void> => {
@@ -118,7 +118,7 @@ export async function startFleet(
       node.process = await startAgain(node)
       node.isAway = false
     },
-    /** A command of the operator. */
+    /** Runs an operator's command. */
     run: (...args: string[]) => runCellkeep(nodes[0]?.process.cwd as string, args, envs[0]),
     isReady: async (): Promise<boolean> => {
       const ready = nodes.map(({ url }) =>
@@ -129,7 +129,7 @@ export async function startFleet(
       )
       return (await Promise.all(ready)).every(Boolean)
     },
-    /** By outcome, of these nodes together. */
+    /** The sums of a counter over these nodes, by outcome. */
     outcomes: async (counter: string, of: Node[] = nodes): Promise<Record<string, number>> => {
       const found: Record<string, number> = {}
       for (const { env } of of) {
@@ -150,7 +150,7 @@ export async function startFleet(
   }
 }
 
-/** What a caller may see, and what not. */
+/** Whether a caller may get this answer. */
 async function judge(answer: Response, expects: number[]): Promise<[Seen['kind'], string]> {
   const { status, headers } = answer
   if (status < 400 || expects.includes(status)) return ['ok', String(status)]
@@ -168,7 +168,7 @@ async function judge(answer: Response, expects: number[]): Promise<[Seen['kind']
   return status >= 500 || status === 401 || status === 429 ? ['wrong', what] : ['refused', what]
 }
 
-/** Memory of a process, in MB. */
+/** Resident memory of a process, in MB. */
 export async function residentMb(pid: number): Promise<number | undefined> {
   const text = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   const kb = /VmRSS:\s+(\d+)/.exec(text)?.[1]

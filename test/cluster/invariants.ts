@@ -3,16 +3,16 @@ import { on } from '../helpers/twins.ts'
 import type { Node, Seen } from './fleet.ts'
 import type { Episode, World } from './world.ts'
 
-/** Checks what concerns no single kind of load. Each call judges what came since the last. */
+/** Checks that do not belong to one load. Each call judges what came since the previous call. */
 export function createInvariants(world: World) {
   const { fleet, engine, options, violate } = world
   let judged = 0
   let known: Set<string> | undefined
-  /** Lines of each node that were looked at. */
+  /** The number of lines of each node that have been checked. */
   const read = new Map<string, number>()
   const linesOf = ({ logged, process }: Node) => [...logged, ...process.log()]
 
-  /** I8: nothing was seen that a caller may not see. I9: nothing failed but by a fault. */
+  /** I8: no caller got an answer that it may not get. I9: nothing failed without a fault. */
   const answers = (): void => {
     const fresh = fleet.seen.slice(judged)
     judged = fleet.seen.length
@@ -24,7 +24,7 @@ export function createInvariants(world: World) {
     for (const [text, count] of kindsOf(stray)) violate('I9', `without a fault: ${text} × ${count}`)
   }
 
-  /** I15, unless the network fails besides, or the replaced primary stands still: an attempt at that takes 2 s. */
+  /** I15, unless there is a second fault, or the replaced primary is frozen: an attempt to connect to it takes 2 s. */
   const resumed = ({ faults, struck }: Episode): void => {
     if (faults.length > 1 || faults[0] === 'primary-blink') return
     const written = fleet.seen.filter(({ isWrite, kind }) => isWrite && kind === 'ok')
@@ -34,7 +34,10 @@ export function createInvariants(world: World) {
     }
   }
 
-  /** I8: retention fails no call, nor does a node that stops or is drained if nothing keeps its balancer from noticing. */
+  /**
+   * I8: no call fails by retention, nor by a node that is stopped or drained, unless a second fault hides that from its
+   * balancer.
+   */
   const unnoticed = ({ faults, struck, healed }: Episode): void => {
     const unfelt = ['node-term', 'node-drain', 'node-clock', 'retention']
     if (faults.length > 1 || !unfelt.includes(faults[0] as string)) return
@@ -44,7 +47,10 @@ export function createInvariants(world: World) {
     for (const [text, count] of kindsOf(failed)) violate('I8', `${faults[0]} was noticed: ${text} × ${count}`)
   }
 
-  /** I3: rows of refusals may be lost while the database is away, those of changes never. I13: as its text says. */
+  /**
+   * I3: while the database is away, audit rows of refusals may be lost, but never those of changes. I13: no error is
+   * handled nowhere.
+   */
   const logs = (): void => {
     for (const node of fleet.nodes)
       for (const line of linesOf(node).slice(read.get(node.name))) {
@@ -56,7 +62,7 @@ export function createInvariants(world: World) {
     for (const node of fleet.nodes) read.set(node.name, linesOf(node).length)
   }
 
-  /** Every node is ready again, by itself, in time; I13. */
+  /** I13: every node becomes ready again by itself, in time. */
   const healed = async (): Promise<void> => {
     const limit = performance.now() + 30_000 * options.slack
     while (!(await fleet.isReady())) {
@@ -68,14 +74,14 @@ export function createInvariants(world: World) {
     }
   }
 
-  /** I11: it finds nothing that it did not find at the beginning. */
+  /** I11: `doctor` finds nothing that it did not find at the beginning. */
   const doctor = async (): Promise<void> => {
     const { stdout, stderr } = await fleet.run('doctor', '--deep', '--json')
     const found = stdout.map((line) => JSON.parse(line) as { finding: string; what: string })
     if (stderr && found.length === 0) violate('I11', `doctor says ${stderr}`)
     for (const { finding, what } of found)
       if (known && !known.has(finding)) violate('I11', `doctor found ${finding}: ${what}`)
-    // Autovacuum has its own pace: it may not have come by within minutes.
+    // New bloat is allowed, since autovacuum may not come by within minutes.
     known ??= new Set(['audit_rows_lost', 'bloat', ...found.map(({ finding }) => finding)])
   }
 
@@ -114,7 +120,7 @@ export function createInvariants(world: World) {
     }
   }
 
-  /** Where there are replicas they answered: else nothing would have been shown of them. */
+  /** I7: if there are replicas, they must have answered, or the run would show nothing about them. */
   const replicas = async (): Promise<Record<string, number>> => {
     const reads = await fleet.outcomes('cellkeep_replica_reads_total')
     if (engine.replicas.length > 0 && !reads.served) violate('I7', 'no replica answered a read')
@@ -123,7 +129,7 @@ export function createInvariants(world: World) {
   return { answers, resumed, unnoticed, logs, healed, doctor, leftovers, quiet, replicas }
 }
 
-/** What was seen how often. */
+/** How often each outcome was seen. */
 export function kindsOf(seen: Pick<Seen, 'what'>[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const { what } of seen) counts.set(what, (counts.get(what) ?? 0) + 1)

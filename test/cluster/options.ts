@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { NotRun, need } from '../../scripts/packaging/check.ts'
 import { hasBouncer } from '../helpers/bouncer.ts'
 
-/** Patroni runs the servers of Debian's packages. */
+/** The PostgreSQL of Debian's packages, which Patroni runs. */
 export const postgresBin = '/usr/lib/postgresql/15/bin'
 
 export type Options = {
@@ -11,15 +11,15 @@ export type Options = {
   minutes: number
   nodes: number
   seed: number
-  /** Names of faults; empty: all. */
+  /** Names of faults; empty means all. */
   faults: string[]
-  /** Calls a second, about. */
+  /** Calls per second, roughly. */
   rate: number
-  /** Bounds of time are as many times longer: for machines that are busy with other things. */
+  /** Factor on all time limits, for machines that are busy with other things. */
   slack: number
   /** Standbys that answer reads. */
   replicas: number
-  /** Whether PgBouncer, in transaction mode, is between the nodes and the wires. */
+  /** Whether the nodes connect through PgBouncer, in transaction mode. */
   pooler: boolean
   report: string | undefined
   keep: boolean
@@ -68,7 +68,7 @@ export function optionsOf(args: string[]): Options {
   }
 }
 
-/** What is neither here nor to be installed. */
+/** What this machine lacks. */
 function missingFor(engine: string, pooler: boolean): string[] {
   const missing = pooler && !hasBouncer ? ['PgBouncer (`apt-get install pgbouncer`)'] : []
   if (engine === 'pair') return missing

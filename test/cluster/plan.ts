@@ -1,8 +1,8 @@
-/** What happens when; the same seed always gives the same. */
+/** The order of the faults; the same seed always gives the same plan. */
 export type Step = { faults: [string] | [string, string]; calmMs: number }
 export type Part = 'node' | 'database' | 'wire'
 
-/** Numbers from 0 to 1 that look random (mulberry32). */
+/** Pseudo-random numbers from 0 to 1 (mulberry32). */
 export function randomOf(seed: number): () => number {
   let state = seed | 0
   return () => {
@@ -14,8 +14,8 @@ export function randomOf(seed: number): () => number {
 }
 
 /**
- * Each fault alone, in random order, then random pairs: two faults of one part would only get in each other's way.
- * `count` steps are more than the time suffices for.
+ * Each fault alone, in random order, then random pairs; two faults of one part would only get in each other's way.
+ * `count` is larger than what fits into the run.
  */
 export function planOf(seed: number, faults: Record<string, { part: Part }>, count: number): Step[] {
   const random = randomOf(seed)

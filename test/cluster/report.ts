@@ -5,7 +5,7 @@ import type { Episode } from './world.ts'
 /** `silence_ms`: the longest time without an acknowledged write. */
 export type Line = { faults: string; silence_ms: number; healed_ms: number; failed: Record<string, number> }
 
-/** What callers saw of one step. */
+/** What callers saw during one step. */
 export function lineOf({ faults, struck, healed }: Episode, seen: Seen[]): Line {
   const during = seen.filter(({ began, ended }) => ended >= struck && began <= healed)
   const written = during.filter(({ kind, isWrite }) => isWrite && kind === 'ok')

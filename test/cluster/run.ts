@@ -1,6 +1,6 @@
 /**
- * Nodes on several PostgreSQL servers under load, to which one fault after the other happens, alone and in pairs. After
- * each it checks that nothing acknowledged is lost, and the rest of what is promised.
+ * Puts nodes on several PostgreSQL servers under load and inflicts one fault after another, alone and in pairs. After
+ * each it checks that no acknowledged write is lost, and the other invariants.
  */
 import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -55,7 +55,7 @@ const settings = (ofDatabase: Environment): Environment => ({
 })
 
 const space = await workspace()
-/** What is to be ended, the newest first. */
+/** What the end of the run has to close, the newest first. */
 const open: (() => Promise<unknown>)[] = [space.remove]
 const close = async (): Promise<void> => {
   for (const one of open.splice(0).reverse()) await one().catch((error) => console.error(error))
@@ -134,7 +134,7 @@ async function main(): Promise<boolean> {
   if (options.keep)
     await forever(`nodes ${fleet.nodes.map(({ url }) => url)}, database ${engine.primary.url}`)
   await fleet.close()
-  // Their connections to the server stay when the nodes have gone.
+  // Its connections to the server outlive the nodes.
   for (const pooler of engine.poolers) await pooler.stop()
   await delay(200)
   await invariants.quiet()
@@ -184,7 +184,7 @@ async function inflict(
   return episode
 }
 
-/** Until the run is interrupted. */
+/** Waits until the run is interrupted. */
 function forever(what: string): Promise<never> {
   console.log(`Kept until Ctrl-C: ${what}`)
   return new Promise(() => setInterval(() => {}, 60_000))

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { wireTo } from './wire.ts'
 
-it('keeps the order of what it carries, also when its delay ends', async () => {
+it('keeps the order of what it carries, even when its delay ends', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'ck-wire-'))
   const socket = join(dir, 'socket')
   const echo = createServer((one) => one.pipe(one)).listen(socket)
@@ -34,7 +34,7 @@ it('keeps the order of what it carries, also when its delay ends', async () => {
   for (let n = 0; n < 10; n++) {
     wire.delay(n % 2 === 0 ? 50 : 0)
     client.write(`${n}`)
-    // Each in a chunk of its own.
+    // So that each arrives as a chunk of its own.
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
   await all

@@ -2,18 +2,18 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Between the nodes and one database server: what is cut, held or dropped here is lost on the way. */
+/** A proxy between the nodes and one database server: what it cuts, holds or drops is lost on the way. */
 export type Wire = {
   address: { host: string; port: number }
-  /** The address as text. */
+  /** The address as `host:port`. */
   host: string
   cut(): void
-  /** From now on nobody gets through. */
+  /** While true, nobody gets through. */
   block(is: boolean): void
-  /** From now on nothing of the server arrives; the other direction works. */
+  /** While true, nothing from the server arrives; the other direction works. */
   mute(is: boolean): void
   delay(ms: number): void
-  /** The server takes so many COMMITs more, and its answers are lost with their connections. */
+  /** Lets the server receive this many more COMMITs, and cuts their connections before the answers get back. */
   swallow(commits: number): void
   close(): Promise<void>
 }
@@ -21,7 +21,7 @@ export type Wire = {
 export async function wireTo(socket: string): Promise<Wire> {
   const ends = new Set<Socket>()
   const now = { isMute: false, isBlocked: false, delayMs: 0, swallow: 0 }
-  /** Nothing overtakes when the delay ends: a query would get the rows of another. */
+  /** Keeps the order when the delay ends, so that no query gets the rows of another. */
   const inOrder = (): ((act: () => void) => void) => {
     let last = Promise.resolve()
     return (act) => {
@@ -74,7 +74,7 @@ export async function wireTo(socket: string): Promise<Wire> {
       now.isBlocked = is
       if (is) cut()
     },
-    // What was lost in between would shift every later answer, so the connections of the time end with it.
+    // Answers were dropped, so later ones on these connections would be taken for answers to earlier queries.
     mute: (is) => {
       if (!is && now.isMute) cut()
       now.isMute = is

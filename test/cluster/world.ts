@@ -20,16 +20,19 @@ type As = {
 
 export const lena = { username: 'lena', password: 'another horse battery' } as const
 const carol = { username: 'carol', password: 'yet another battery' } as const
-/** Rows of the audit log, with those that retention has removed: SQL for a table. */
+/** SQL for a table of all audit rows, including those that retention has removed. */
 export const allRows = `(
   select id, seq, event_type, outcome, metadata from audit_entries()
   union select id, seq, event_type, outcome, metadata from chaos.removed)`
 
-/** Keys that one account may use a day, with room for what else it does. */
+/** Idempotency keys for each writer, fewer than an account may use in a day. */
 const keysPerWriter = 8_000
 const bob = { username: 'bob', password: 'a third horse battery' } as const
 
-/** What every load, fault and invariant needs: the cluster, its people, the times of faults, and what was violated. */
+/**
+ * What loads, faults and invariants share: the engine, the nodes, the accounts, the times of faults, and the
+ * violations.
+ */
 export async function createWorld(engine: Engine, fleet: Fleet, options: Options) {
   const violations: Violation[] = []
   const episodes: Episode[] = []
@@ -70,7 +73,7 @@ export async function createWorld(engine: Engine, fleet: Fleet, options: Options
     writers.push(await signedIn(writer, true))
   }
   await carolsOwn.role_grant_offer_accept({ offer_id: offer.offer_id })
-  // The log goes through many partitions, which numbering makes, whatever happens meanwhile; not through hundreds.
+  // The partitions are so small that numbering makes many during the run, but not hundreds.
   const partitionRows = Math.round(100 * Math.max(3, options.minutes))
   await on(
     engine.primary.url,
@@ -87,10 +90,10 @@ export async function createWorld(engine: Engine, fleet: Fleet, options: Options
     violations,
     episodes,
     client,
-    /** An admin whose tokens come and go. */
+    /** The client of an admin whose tokens are created and revoked. */
     carol: carolsOwn,
     adaToken: await tokenOf(ada),
-    /** Their calls have keys; as many as the keys of the whole run need. */
+    /** Clients that send idempotency keys; enough accounts for the keys of the whole run. */
     writers,
     bob: {
       ...{ account_id: account.id, actor_id: actor.id },
@@ -100,10 +103,10 @@ export async function createWorld(engine: Engine, fleet: Fleet, options: Options
       violations.push({ invariant, what })
       console.log(`  VIOLATED ${invariant}: ${what}`)
     },
-    /** Whether no fault was there between these times, nor shortly before them. */
+    /** Whether there was no fault between these times, nor shortly before them. */
     isCalm: (from: number, to = from): boolean =>
       !episodes.some(({ struck, healed }) => struck <= to && from <= healed + 3_000 * options.slack),
-    /** Works so many times a second at the rate that the options ask for. */
+    /** Repeats the work `perSecond` times a second at a rate of 30, and proportionally at others. */
     loop: (perSecond: number, work: () => Promise<unknown>): void => {
       const everyMs = 1_000 / (perSecond * (options.rate / 30))
       const run = async (): Promise<void> => {

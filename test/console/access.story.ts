@@ -13,7 +13,7 @@ it('cells at 320 pixels, enlarged, in forced colours, with long words and from r
   const page = await person(test, ada.cookie, { width: 320, height: 640 })
   const pages = ['', '?edit=1', '/relations', '/items', '/sharing']
   for (const part of pages) {
-    // 400 % of 1280 pixels is as wide as 320.
+    // At 400 % zoom, 1280 pixels are as wide as 320.
     for (const dir of ['ltr', 'rtl']) {
       await page.goto(`/admin/cells/${cell.id}${part}`)
       await page.evaluate((dir) => document.documentElement.setAttribute('dir', dir), dir)

@@ -107,7 +107,7 @@ it('a changed password signs out everywhere, and another browser says so', async
   await other.getByRole('heading', { name: 'My account' }).waitFor()
 })
 
-it('a session that is ended alone shows so in its tab, whose rows are gone', async () => {
+it('ending a single session is shown in its tab, whose rows are gone', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada' })
   await ada.client.cell_create({ data: { label: 'Handbook' } })
@@ -121,13 +121,13 @@ it('a session that is ended alone shows so in its tab, whose rows are gone', asy
   await other.getByRole('heading', { name: 'You were signed out' }).waitFor()
   await expect.poll(() => other.locator('main .row-link').count()).toBe(0)
   expect(await other.content()).not.toContain('Handbook')
-  // Chromium closes a dialog by itself at an Escape that nothing was done before.
+  // Chromium itself closes a dialog on a second Escape if nothing else was done between.
   for (let times = 0; times < 4; times++) await other.keyboard.press('Escape')
   await expect.poll(() => other.locator('dialog[open]').count()).toBe(1)
   expect(await page.getByRole('row').count()).toBe(2)
 })
 
-it('deletes the own account after its name is typed; the last admin reads why not', async () => {
+it('deletes one’s own account after its name is typed; the last admin reads why not', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const page = await person(test, ada.cookie)

@@ -79,7 +79,7 @@ it('the audit log in sentences, with every filter in the address, and each row i
   await expect.poll(() => new URL(page.url()).search).toBe('?event=invite_create')
 })
 
-it('says that there are newer events, moves nothing meanwhile, and shows them where one asks', async () => {
+it('says that there are newer events, moves nothing meanwhile, and shows them on request', async () => {
   const ada = await admin()
   const invite = (username: string) => ada.client.invite_create({ username })
   await invite('first')
@@ -98,7 +98,7 @@ it('says that there are newer events, moves nothing meanwhile, and shows them wh
   await show.waitFor({ state: 'detached' })
 })
 
-it('a bar, or its row of the table, leads to its stretch of time; times are local, and say so', async () => {
+it('a bar, or its row of the table, leads to its period; times are local, and say so', async () => {
   const ada = await admin()
   await auditRows(test, 40, {
     created_at: sql`now() - (41 - i) * interval '30 minutes'`,
@@ -166,7 +166,7 @@ it('exports the lines that the command line exports, and can be stopped', async 
   held.resolve()
 })
 
-it('follows the log; six thousand rows during a pause are complete afterwards, and holes are said', async () => {
+it('follows the log; six thousand rows during a pause are complete afterwards, and gaps are shown', async () => {
   const ada = await admin()
   const page = await opened(ada, '/admin/audit/live')
   await page.getByText('New events appear here').waitFor()
@@ -187,12 +187,12 @@ it('follows the log; six thousand rows during a pause are complete afterwards, a
   await look(page, 'audit-live-paused')
   await page.getByRole('button', { name: 'Resume' }).click()
   await page.getByRole('button', { name: 'Pause' }).waitFor()
-  // Drawn are those in sight; one after the other they are all there.
+  // Only the rows in sight are drawn, but all of them can be reached.
   const log = page.getByRole('log')
   await tabTo(log)
   await page.keyboard.press('Home')
   await page.getByRole('button', { name: 'Resume' }).waitFor()
-  // The number of each row goes with its place, wherever one looks.
+  // The number of each row matches its place, wherever the log is scrolled.
   const [count, firsts] = await log.evaluate(async (box) => {
     const found = new Set<number>()
     for (let n = 0; n <= 20; n++) {
@@ -213,7 +213,7 @@ it('follows the log; six thousand rows during a pause are complete afterwards, a
   await page.getByText('No event matches these filters.').waitFor()
 })
 
-it('goes on over a restart of the server with each row once, and says what was lost', async () => {
+it('continues after a restart of the server with each row once, and says what was lost', async () => {
   const ada = await admin()
   const second = await consoleService({ database_url: test.databaseUrl })
   onTestFinished(() => second.close())
@@ -243,7 +243,7 @@ it('goes on over a restart of the server with each row once, and says what was l
     .evaluateAll((links) => links.map((link) => Number(link.getAttribute('href')?.split('/').at(-1))))
   expect(seqs).toEqual(Array.from(seqs, (_, index) => (seqs[0] as number) + index))
 
-  // Retention removes rows while the connection is away.
+  // Retention removes rows while the connection is down.
   await writeRows(test, 3)
   const following = page.getByText('Following', { exact: true })
   await following.waitFor()
@@ -269,7 +269,7 @@ it('ends with its reason when the role admin is ended, and leaves the pages of a
   await ada.client.role_grant_revoke({ actor_id: ada.actor_id, role_grant_id: grant?.id ?? '' })
   await page.getByRole('heading', { name: 'Only for admins' }).waitFor()
   await page.getByText('Your role admin was ended.').waitFor()
-  // Nothing was reloaded: the socket told, and the entries of admins went with the page.
+  // The socket reported it, so the menu entries of admins left with the page, without a reload.
   await page.getByRole('link', { name: 'Cells', exact: true }).waitFor()
   expect(await page.getByRole('link', { name: /^(People|Audit log)$/ }).count()).toBe(0)
 })
@@ -283,7 +283,7 @@ it('has one stream however many pages a tab shows, and says when other windows h
   await page.getByRole('link', { name: 'Live' }).click()
   await page.getByText('New events appear here').waitFor()
   await expect.poll(() => test.service.app.hub.count().streams).toBe(1)
-  // Newer ones with the same session end the oldest.
+  // Newer streams of the same session end the oldest.
   const others = await Promise.all(Array.from({ length: 12 }, () => openStream(test, { cookie: ada.cookie })))
   onTestFinished(() => {
     for (const one of others) one.leave()

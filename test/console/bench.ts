@@ -6,8 +6,8 @@ import { signalRows, writeRows } from '../helpers/audit-streams.ts'
 import { allLoaded, toTheEnd } from './rows.ts'
 
 /**
- * `npm run bench:console`: how quick the built console is in Chromium whose CPU is slowed four times: until it can be
- * used, from a key or click to the next paint, opening the largest cells, scrolling a long list, and following a busy audit log.
+ * `npm run bench:console`: how fast the built console is in a Chromium with its CPU slowed fourfold: until usable, from
+ * key or click to the next paint, opening the largest cells, scrolling a long list, and following a busy audit log.
  */
 const { values: flags } = parseArgs({
   options: {
@@ -22,7 +22,7 @@ const at = (sorted: readonly number[], share: number): number =>
 const sorted = (all: readonly number[]): number[] => all.toSorted((a, b) => a - b)
 const report = (name: string, text: string): void => console.log(`${name.padEnd(44)}${text}`)
 
-/** What the page observes of itself. */
+/** What the page measures about itself. */
 type Input = { duration: number; handlers: number; name: string }
 type Seen = { inputs: Record<string, Input>; tasks: number[]; interactive?: number }
 declare global {
@@ -59,7 +59,7 @@ async function loading(page: Page, url: string): Promise<void> {
     await page.goto(`${url}/admin?round=${round}`)
     await page.getByRole('heading', { level: 1 }).waitFor()
     found.push(await page.evaluate(() => window.seen.interactive ?? 0))
-    // The cache is for the files of this origin; emptied, the next round loads them again.
+    // Empties the cache, so that the next round loads the console again.
     await (await page.context().newCDPSession(page)).send('Network.clearBrowserCache')
   }
   report('Home usable, median of 7 (ms)', at(sorted(found), 0.5).toFixed(0))
@@ -100,7 +100,7 @@ async function scrolling(page: Page, cdp: CDPSession, test: TestService): Promis
   report(`Loading ${people} people (s)`, ((performance.now() - began) / 1000).toFixed(1))
   report('Rows in the document', String(await page.locator('[role=row]').count()))
   await returning(page, people)
-  // By turns with rows that could not be simpler: what the browser and the machine can do.
+  // Alternates with the simplest rows possible, which show what the browser and the machine can do.
   const floor = await page.context().newPage()
   await floor.setContent(
     `<main style="height: ${await page.evaluate(() => document.documentElement.scrollHeight)}px">`,
@@ -122,7 +122,7 @@ async function scrolling(page: Page, cdp: CDPSession, test: TestService): Promis
   report('Heap afterwards (MB)', ((await metricsOf(cdp)).JSHeapUsedSize / 1e6).toFixed(1))
 }
 
-/** Opens the last row; Back has to show it again, in its place. */
+/** Opens the last row; Back must show it again in its place. */
 async function returning(page: Page, people: number): Promise<void> {
   await toTheEnd(page, people + 1)
   // The first account is the last row.
@@ -139,7 +139,7 @@ async function returning(page: Page, people: number): Promise<void> {
   if (!before || after?.y !== before.y) throw new Error(`The row was at ${before?.y} and is at ${after?.y}.`)
 }
 
-/** A list of rows that are a line of text each. */
+/** A list whose rows are one line of text each. */
 function plainRows(): void {
   const rows = Array.from({ length: 32 }, () => document.createElement('div'))
   for (const row of rows)
@@ -165,7 +165,7 @@ async function metricsOf(cdp: CDPSession): Promise<Record<string, number> & { JS
   return Object.fromEntries(metrics.map(({ name, value }) => [name, value])) as never
 }
 
-/** Of the page's own thread, whatever else the machine does. */
+/** The times of the page's own thread, whatever else the machine does. */
 async function costs(page: Page, cdp: CDPSession): Promise<string> {
   const before = await metricsOf(cdp)
   await frames(page)
@@ -183,7 +183,7 @@ async function frames(page: Page): Promise<string> {
     scrollTo(0, document.documentElement.scrollHeight / 2)
     let last = performance.now()
     for (let n = 0; n < count; n++) {
-      // Half of it at the pace of a wheel, half of it by leaps.
+      // The first half at the pace of a wheel, the second in leaps.
       if (n < count / 2) scrollBy(0, -120)
       else scrollTo(0, (document.documentElement.scrollHeight / (count / 2)) * (n - count / 2))
       const now = await new Promise<number>((resolve) => requestAnimationFrame(resolve))
@@ -196,7 +196,7 @@ async function frames(page: Page): Promise<string> {
   return `${of(found)}, of the wheel's pace ${of(found.slice(0, framesCount / 2))}`
 }
 
-/** The largest cells that there can be: a long list, and depth. */
+/** The largest cells possible: a long list, a long text, and deep nesting. */
 async function largest(page: Page, { url }: TestService, ada: TestAccount): Promise<void> {
   const deep = Array.from({ length: 30 }).reduce<object>((inner) => ({ inner }), {})
   const kinds = { 'a list of 100,000': Array(100_000).fill(0), 'text of 250 kB': 'x'.repeat(250_000), deep }
@@ -228,7 +228,7 @@ async function tailing(page: Page, cdp: CDPSession, test: TestService): Promise<
   )
 }
 
-/** From the call that ends the role of somebody until their open page and the entries of admins are gone. */
+/** Measures from the call that ends a person's role until their open page and the menu entries of admins are gone. */
 async function ending(page: Page, { client }: TestAccount, eve: TestAccount): Promise<void> {
   const found: number[] = []
   for (let round = 0; round < 10; round++) {

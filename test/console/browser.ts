@@ -6,11 +6,11 @@ import { afterAll, afterEach, expect } from 'vitest'
 import { type TestOptions, type TestService, testService } from '../../src/testing/index.ts'
 
 const executablePath = process.env.CELLKEEP_CHROMIUM ?? '/usr/bin/chromium'
-/** `insecure.test` is this machine, by an address that browsers do not trust without https. */
+/** `insecure.test` is this machine, as an origin that browsers do not trust without https. */
 const args = ['--no-sandbox', '--disable-gpu', '--host-resolver-rules=MAP insecure.test 127.0.0.1']
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** A service with everything that the console shows, as `cellkeep start` has it. */
+/** A service with everything that the console shows. */
 export const consoleService = (options: TestOptions = {}): Promise<TestService> =>
   testService({
     console: 'on',
@@ -22,7 +22,7 @@ export const consoleService = (options: TestOptions = {}): Promise<TestService> 
     ...options,
   })
 
-/** One for all stories of a file, emptied after each. */
+/** One service for all stories of a file, emptied after each. */
 export async function consoleForFile(options?: TestOptions): Promise<TestService> {
   let test: TestService | undefined
   afterEach(() => test?.reset())
@@ -33,10 +33,13 @@ export async function consoleForFile(options?: TestOptions): Promise<TestService
 
 let browser: Promise<Browser> | undefined
 const contexts: BrowserContext[] = []
-/** What no page may do: errors of scripts, of the console and of the policy, requests to other places. */
+/** What no page may cause: errors of scripts, of the browser's console and of the policy, requests to other origins. */
 const faults: string[] = []
 
-/** `visits`: another origin that the story leads to; `expects`: what the console of the browser says on purpose. */
+/**
+ * `visits`: another origin that the story leads to; `expects`: messages of the browser's console that it causes on
+ * purpose.
+ */
 export type Look = {
   width?: number
   height?: number
@@ -46,7 +49,7 @@ export type Look = {
   expects?: RegExp
 }
 
-/** A browser of one person, with no cookies yet; `cookie` signs in. */
+/** The browser of one person, without cookies at first; `cookie` signs in. */
 export async function person(test: TestService, cookie?: string, look: Look = {}): Promise<Page> {
   browser ??= chromium.launch({ executablePath, args })
   const { width = 1280, height = 800, dark = false, touch = false, visits, expects } = look
@@ -83,7 +86,7 @@ export async function person(test: TestService, cookie?: string, look: Look = {}
     if (!expects?.test(message)) faults.push(`page error: ${message}`)
   })
   page.on('console', (message) => {
-    // Chromium reports refusals as errors of loading; they are part of the stories.
+    // Chromium reports refusals as errors of loading, but the stories cause them on purpose.
     if (expects?.test(message.text())) return
     if (message.type() === 'error' && !/Failed to load resource|WebSocket connection/.test(message.text()))
       faults.push(`console: ${message.text()}`)
@@ -91,7 +94,10 @@ export async function person(test: TestService, cookie?: string, look: Look = {}
   return page
 }
 
-/** Waits until the editor, which draws some time after a resize, stands still: axe fails on what goes while it works. */
+/**
+ * Waits until the editor, which draws for some time after a resize, is still: axe fails on elements that vanish
+ * meanwhile.
+ */
 const editorAtRest = (page: Page): Promise<void> =>
   page.evaluate(async () => {
     const roots = [...document.querySelectorAll('*')].flatMap(({ shadowRoot }) => shadowRoot ?? [])
@@ -109,7 +115,7 @@ const editorAtRest = (page: Page): Promise<void> =>
   })
 
 const wcag = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
-/** The only rules whose answer another theme can change. */
+/** The only rules whose result depends on the theme. */
 const rulesOfColour = ['color-contrast', 'link-in-text-block']
 
 /** Violations of WCAG 2.2 AA on the page as it is; `runOnly`: tags or rules. */
@@ -132,7 +138,7 @@ const [laptop, phone] = [
   { width: 1280, height: 800 },
   { width: 390, height: 844 },
 ]
-/** Each width in one theme by every rule; the other theme has the same markup, and other colours. */
+/** Each width in one theme by every rule; the other theme has the same markup and only other colours. */
 const forms = [
   { form: 'light', size: laptop, scheme: 'light', rules: wcag },
   { form: 'phone-dark', size: phone, scheme: 'dark', rules: wcag },
@@ -140,7 +146,7 @@ const forms = [
   { form: 'phone', size: phone, scheme: 'light', rules: rulesOfColour },
 ] as const
 
-/** Checks a state of a page on a laptop and on a phone, one light, one dark: WCAG 2.2 AA, and that nothing scrolls sideways. */
+/** Checks a state of a page in light on a laptop and in dark on a phone: WCAG 2.2 AA, and no sideways scrolling. */
 export const check = (page: Page, name: string): Promise<void> => checkIn(forms.slice(0, 2), page, name)
 
 async function checkIn(
@@ -164,7 +170,7 @@ async function checkIn(
   if (before) await page.setViewportSize(before)
 }
 
-/** The same in both themes at both widths; keeps what it looks like where `CELLKEEP_SHOTS` names a folder. */
+/** The same in both themes at both widths; keeps screenshots if `CELLKEEP_SHOTS` names a folder. */
 export async function look(page: Page, name: string): Promise<void> {
   const shots = process.env.CELLKEEP_SHOTS
   await checkIn(forms, page, name, async (form) => {

@@ -31,7 +31,7 @@ it('a browser that keeps no cookies and refuses storage and channels shows the p
   }
 })
 
-it('copies over plain http, and says where the browser lets nothing be copied', async () => {
+it('copies over plain http, and says so if the browser lets nothing be copied', async () => {
   const { cookie } = await test.account({ username: 'ada', roles: ['admin'] })
   const { id } = await test.account({ username: 'grace' })
   const look = { visits: insecure, expects: /Cross-Origin-Opener-Policy/ }
@@ -64,7 +64,7 @@ it('a tab follows the account that another tab of the browser signs in', async (
   await page.goto('/admin/cells')
   await page.getByRole('link', { name: 'Plan' }).waitFor()
   const other = await page.context().newPage()
-  // As the link of an invite does, which whoever is signed in may open.
+  // As through the link of an invite, which can also be opened while signed in.
   await other.goto('/sign-up')
   await other.getByLabel('Username').fill('grace')
   await other.getByLabel('Password', { exact: true }).fill(long)
@@ -75,7 +75,7 @@ it('a tab follows the account that another tab of the browser signs in', async (
   expect(await page.getByRole('link', { name: 'Plan' }).count()).toBe(0)
 })
 
-it('a tab that no other can tell looks itself who is signed in, once it is looked at', async () => {
+it('a tab that no other tab can notify checks who is signed in once it is shown', async () => {
   const ada = await test.account({ username: 'ada' })
   const grace = await test.account({ username: 'grace' })
   await ada.client.cell_create({ data: { label: 'Plan' } })
@@ -95,7 +95,7 @@ it('a tab that no other can tell looks itself who is signed in, once it is looke
   await page.getByRole('heading', { name: 'You were signed out' }).waitFor()
 })
 
-it('a dialog whose button waits is not sent by its key either', async () => {
+it('a dialog whose button is waiting is not sent by key either', async () => {
   const { cookie } = await test.account({ username: 'ada' })
   const page = await person(test, cookie)
   await page.goto('/admin/cells?dialog=new')
@@ -112,13 +112,13 @@ it('a dialog whose button waits is not sent by its key either', async () => {
   await page.getByRole('button', { name: /Again in/ }).waitFor()
   await page.keyboard.press('Control+Enter')
   await page.getByText('Too many attempts.').waitFor()
-  // Whatever the key has sent would have been answered before this.
+  // If the key had sent a request, it would have been answered before this one.
   await page.evaluate(() => fetch('/api/account/status'))
   expect(count).toBe(1)
   expect(await page.getByLabel('Label').inputValue()).toBe('Plan')
 })
 
-it('prints what a page says, whole, dark on white, and every row that is loaded', async () => {
+it('prints a whole page, dark on white, with every row that is loaded', async () => {
   const ada = await test.account({
     username: 'ada',
     roles: ['admin'],
@@ -153,7 +153,7 @@ it('prints what a page says, whole, dark on white, and every row that is loaded'
   expect(await page.getByRole('heading', { name: 'Cells' }).isVisible()).toBe(false)
 })
 
-it('a character that turns the line round does so neither in the title of the tab nor in a tooltip', async () => {
+it('a character that reverses text does so neither in the title of the tab nor in a tooltip', async () => {
   const ada = await test.account({ username: 'ada' })
   const { cell } = await ada.client.cell_create({ data: { label: 'plan\u202egpj.exe' } })
   const page = await person(test, ada.cookie)
@@ -163,7 +163,7 @@ it('a character that turns the line round does so neither in the title of the ta
   await page.getByTitle('planU+202Egpj.exe').waitFor()
 })
 
-it('everything of the frame is in a landmark', async () => {
+it('every part of the frame is in a landmark', async () => {
   const { cookie } = await test.account({ username: 'ada' })
   const page = await person(test, cookie)
   await page.goto('/admin/me')
@@ -171,7 +171,7 @@ it('everything of the frame is in a landmark', async () => {
   expect(await violations(page, ['region', 'landmark-one-main', 'landmark-unique'])).toEqual([])
 })
 
-it('what a toast covers is as high as its text in WebKit too, where fit-content would be the whole height', async () => {
+it('a toast covers only the height of its text in WebKit too, where fit-content would be the whole height', async () => {
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)
   await page.goto('/admin/me')

@@ -91,7 +91,7 @@ it('by keyboard alone: signing in, a cell, sharing, a role offered and accepted,
   await hasFocus(decline)
   await press(hers.getByRole('button', { name: 'Accept editor' }))
   await hers.getByText('No offers').waitFor()
-  // The button is gone.
+  // The button that had the focus is gone.
   await hasFocus(title('Inbox', hers))
 
   await press(link('My account'))

@@ -2,7 +2,7 @@ import type { Locator } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { check, consoleService, look, person } from './browser.ts'
 
-/** By keys: `fill` selects in the page, which the editor undoes if it draws before it has heard of it. */
+/** By keys: `fill` selects in the page, and the editor undoes that if it draws before it notices. */
 async function rewrite(editor: Locator, text: string): Promise<void> {
   await editor.press('Control+a')
   await editor.page().keyboard.insertText(text)
@@ -122,7 +122,7 @@ it('shares with a person and with a role, changes the level, stops, and makes pu
   expect((await test.client().try.cell_get({ id: cell.id })).ok).toBe(true)
 })
 
-it('leaves what was shared by name, and says when a role still admits', async () => {
+it('a grantee leaves a cell, and is told if a role still admits', async () => {
   await using test = await consoleService({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const grace = await test.account({ username: 'grace', roles: ['editor'] })
@@ -154,7 +154,7 @@ it('leaves what was shared by name, and says when a role still admits', async ()
   expect((await grace.client.try.cell_get({ id: cell_id })).ok).toBe(false)
 })
 
-it('relations and items: added, moved, removed with a way back', async () => {
+it('relations and items: added, moved, removed and undone', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada' })
   const make = async (label: string) => (await ada.client.cell_create({ data: { label } })).cell.id
@@ -162,7 +162,7 @@ it('relations and items: added, moved, removed with a way back', async () => {
   const page = await person(test, ada.cookie)
   await page.goto(`/admin/cells/${book}/relations`)
   await page.getByLabel('Name').fill('intro')
-  // Those changed last are offered at once, the newest first.
+  // The cells changed last are offered at once, newest first.
   const other = page.getByRole('combobox', { name: 'Other cell' })
   await other.click()
   await expect
@@ -202,7 +202,7 @@ it('relations and items: added, moved, removed with a way back', async () => {
   await look(page, 'cell-timeline')
 })
 
-it('what is hostile stays text: scripts, links, marks and characters that turn the line', async () => {
+it('hostile content stays text: scripts, links, marks and characters that reverse it', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const label =
@@ -223,7 +223,7 @@ it('what is hostile stays text: scripts, links, marks and characters that turn t
   await page.getByRole('button', { name: 'More actions' }).first().click()
   await page.getByRole('menuitem', { name: 'Delete cell' }).click()
   const asked = page.getByRole('dialog')
-  // What nobody could type is named by its id.
+  // A cell whose label nobody could type is named by its id.
   await asked.getByRole('heading', { name: cell.id.slice(0, 8) }).waitFor()
   expect(await asked.innerText()).not.toMatch(/\u202e|\p{M}{9}/u)
   await look(page, 'hostile-dialog')
@@ -233,7 +233,7 @@ it('what is hostile stays text: scripts, links, marks and characters that turn t
   await look(page, 'hostile-list')
 })
 
-it('what is hostile in a name changes nothing beside it: in menus, sentences, options, buttons and dialogs', async () => {
+it('a hostile name changes nothing beside it: in menus, sentences, options, buttons and dialogs', async () => {
   await using test = await consoleService({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
   const ada = await test.account({ username: 'ada', roles: ['admin', 'editor'] })
   const grace = await test.account({ username: 'grace' })

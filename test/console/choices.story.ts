@@ -3,7 +3,7 @@ import { check, consoleForFile, person } from './browser.ts'
 
 const test = await consoleForFile()
 
-it('whoever is no admin too chooses how close rows stand and in which zone times are, and it stays', async () => {
+it('everybody chooses the density of rows and the time zone, and the choice stays', async () => {
   const ada = await test.account({ username: 'ada' })
   await ada.client.cell_create({ data: { label: 'Plan' } })
   const page = await person(test, ada.cookie)
@@ -36,7 +36,7 @@ it('whoever is no admin too chooses how close rows stand and in which zone times
   await expect.poll(height).toBe(roomy)
 })
 
-it('where the acting actor lacks the role, another one of the account that has it is offered', async () => {
+it('if the acting actor lacks the role, another actor of the account that has it is offered', async () => {
   const ada = await test.account({ username: 'ada' })
   const admin = await test.actor(ada.id, 'Ada the admin')
   await test.actor(ada.id, 'Ada at home')

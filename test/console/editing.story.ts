@@ -28,12 +28,12 @@ async function edit(page: Page, id: string): Promise<Locator> {
   await isIn(editor)
   return editor
 }
-/** The editor takes the focus when it opens, and again from each of its mistakes. */
+/** The editor has the focus when it opens, and again after each mistake in it. */
 const isIn = (editor: Locator) =>
   expect
     .poll(() => editor.evaluate((own) => (own.getRootNode() as ShadowRoot).activeElement === own))
     .toBe(true)
-/** As from another program: all at once. */
+/** All at once, as from another program. */
 async function paste(page: Page, editor: Locator, text: string): Promise<void> {
   await page.evaluate((text) => navigator.clipboard.writeText(text), text)
   await isIn(editor)
@@ -79,14 +79,14 @@ it('marks on its line what cannot be sent, and what the service refuses', async 
   await page.getByText('version 2').waitFor()
 })
 
-it('sees that somebody has saved meanwhile; a conflict while one resolves is asked again; arrays are whole', async () => {
+it('notices that somebody has saved; a conflict while resolving asks again; arrays stay whole', async () => {
   const id = await make({ label: 'Plan', tags: [1], a: 1, b: 1 })
   const page = await person(test, ada.cookie)
   await page.clock.install()
   const editor = await edit(page, id)
   await paste(page, editor, '{"label": "Mine", "tags": [1, 2], "a": 2, "b": 1}')
   await ada.client.cell_update({ cell_id: id, data_patch: { tags: [1, 3] } })
-  // Back at the window after a while.
+  // The person comes back to the window after a while.
   await page.clock.fastForward(31_000)
   await page.evaluate(() => dispatchEvent(new Event('focus')))
   await page.getByText('ada saved version 2 meanwhile.').waitFor()
@@ -148,7 +148,7 @@ it('unsaved text: leaving asks; it outlives a session that ended, and nobody els
   expect(await editor.innerText()).not.toContain('unsaved words')
 })
 
-it('says why nothing was saved, and keeps what was typed by whoever may not save it any more', async () => {
+it('says why nothing was saved, and keeps what was typed if it may no longer be saved', async () => {
   ada = await test.account({ username: 'babbage' })
   const root = await test.account({ username: 'root', roles: ['admin'] })
   const hopper = await test.account({ username: 'hopper', roles: ['admin'] })
@@ -179,7 +179,7 @@ it('says why nothing was saved, and keeps what was typed by whoever may not save
   expect(await editor.innerText()).toContain('unsaved words')
 })
 
-it('keys that objects have anyway survive view, review, merge and save; the largest cell opens and takes a key', async () => {
+it('keys that every object inherits survive view, review, merge and save; the largest cell opens and takes a key', async () => {
   ada = await test.account({ username: 'lovelace' })
   const id = await make(JSON.parse('{"label": "Odd", "__proto__": {"x": 1}, "constructor": 2}'))
   const page = await person(test, ada.cookie)
@@ -217,7 +217,7 @@ it('keys that objects have anyway survive view, review, merge and save; the larg
   expect(await page.getByRole('button', { name: 'Review changes' }).getAttribute('aria-disabled')).toBeNull()
 })
 
-it('counts what a copy and a deletion concern, and asks for the name where others are concerned', async () => {
+it('counts what a copy or a deletion affects, and asks for the name if others are affected', async () => {
   const [book, page1] = [await make({ label: 'Book' }), await make({ label: 'Page' })]
   await ada.client.cell_item_insert({ parent_id: book, child_id: page1, position: '1' })
   const page = await person(test, ada.cookie)
@@ -248,7 +248,7 @@ it('counts what a copy and a deletion concern, and asks for the name where other
   await look(page, 'cell-clone-refused')
   await whole.uncheck()
   await page.getByText('Copies 1 cell').waitFor()
-  // Grown between the count and the copy.
+  // The tree grows between the count and the copy.
   await whole.press('Escape')
   const wide = await make({ label: 'Wide' })
   await children(test, wide, 999, ada.actor_id)

@@ -35,7 +35,7 @@ it('asks for passwords as long as this server wants them', async () => {
   await page.getByText('Use 16 or more characters.').waitFor()
 })
 
-it('takes an e-mail as it is typed, so that it can be signed in with', async () => {
+it('takes an e-mail as it is typed, so that one can sign in with it', async () => {
   await test.service.operations.setSettings({ open_signup: true }, { via: 'cli' })
   const page = await person(test)
   await page.goto('/sign-up')
@@ -79,7 +79,7 @@ it('says that there are no passkeys over plain http', async () => {
   await page.getByText('Passkeys do not work at this address').waitFor()
 })
 
-it('begins again where the second step has ended', async () => {
+it('starts over if the second step has ended', async () => {
   const ada = await guarded(test, { username: 'ada' })
   const page = await person(test)
   await page.goto('/sign-in')
@@ -97,7 +97,7 @@ it('begins again where the second step has ended', async () => {
   await page.waitForURL('**/admin')
 })
 
-it('a link works where another one was opened before, and its token leaves the address', async () => {
+it('a link works after another one was opened, and its token leaves the address', async () => {
   const ticket = await ticketFor(test, 'grace')
   const page = await person(test)
   await page.goto('/admin/link#ticket=no')
@@ -155,7 +155,7 @@ it('loads once the server can say again who is signed in', async () => {
   await page.getByRole('heading', { name: 'Home' }).waitFor()
 })
 
-it('whoever has no password sets the first one, without one to prove', async () => {
+it('a person without a password sets the first one, with none to prove', async () => {
   const ada = await test.account({ username: 'ada' })
   await test.service.app.db.run(sql`update account set password_hash = '*' where id = ${ada.id}::uuid`)
   const page = await person(test, ada.cookie)
@@ -170,7 +170,7 @@ it('whoever has no password sets the first one, without one to prove', async () 
   await page.getByRole('button', { name: 'Change password' }).waitFor()
 })
 
-it('where an invite is claimed by its link, the link is mailed or shown once, and made again', async () => {
+it('if invites are claimed by link, the link is mailed or shown once, and can be made anew', async () => {
   const admin = await test.account({ username: 'root', roles: ['admin'] })
   const page = await person(test, admin.cookie)
   await page.goto('/admin/invites?dialog=invite')
@@ -211,7 +211,7 @@ it('where an invite is claimed by its link, the link is mailed or shown once, an
   await bob.waitForURL('**/admin')
 })
 
-it('whoever signs in next is not asked to prove themselves for what somebody else has begun', async () => {
+it('the next person to sign in is not asked for proof for what another has begun', async () => {
   const ada = await test.account({ username: 'ada' })
   const bob = await test.account({ username: 'bob' })
   await test.service.app.db.run(sql`

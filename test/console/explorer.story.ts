@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { consoleService, look, person } from './browser.ts'
 
-it('every method has a form and its refusals in words; calls are typed, marked, asked about and copied', async () => {
+it('every method has a form and its refusals in words; calls are typed, checked, confirmed and copied', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const page = await person(test, ada.cookie)
@@ -61,7 +61,7 @@ it('every method has a form and its refusals in words; calls are typed, marked, 
   await page.getByRole('dialog').getByRole('button', { name: 'Call' }).click()
   await page.getByText('Answered in').waitFor()
   await page.getByRole('tree', { name: 'Result' }).getByText('visibility').waitFor()
-  // Asked once per visit.
+  // The confirmation is asked for once per visit.
   await call.click()
   await expect.poll(async () => (await ada.client.cell_list({})).cells.length).toBe(2)
   await page.getByLabel('Find a method').fill('cell_g')

@@ -20,7 +20,7 @@ it('a new server: from / to the first account, signed in, with the list of what 
   await setUp.click()
   await page.getByRole('heading', { name: 'Set up this server' }).waitFor()
 
-  // What is wrong is said beside each field, and the first one has the focus.
+  // Each wrong field says what is wrong with it, and the first one has the focus.
   await page.getByRole('button', { name: 'Set up' }).click()
   await expect
     .poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-invalid')))
@@ -66,7 +66,7 @@ it('a new server: from / to the first account, signed in, with the list of what 
   await second.getByRole('heading', { name: 'Sign in' }).waitFor()
 })
 
-it('signing in: what is wrong is said, a password manager finds both fields, and the way leads back', async () => {
+it('signing in: mistakes are explained, a password manager finds both fields, and one returns to the page', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', password })
   const page = await person(test)
@@ -88,7 +88,7 @@ it('signing in: what is wrong is said, a password manager finds both fields, and
   await page.getByRole('heading', { name: 'My account' }).waitFor()
 })
 
-it('signing in too often counts down until the next time, and a busy server is said', async () => {
+it('signing in too often starts a countdown, and a busy server is reported', async () => {
   await using test = await consoleService({ limit_login_account: '2/900' })
   await test.account({ username: 'ada', password })
   const page = await person(test)
@@ -117,7 +117,7 @@ it('signing in too often counts down until the next time, and a busy server is s
   await expect.poll(seconds).toBeLessThan(before)
 })
 
-it('a sign-up that an admin opens meanwhile is taken from the page that was open', async () => {
+it('a page that was already open can be used once an admin has opened sign-up', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const page = await person(test)
@@ -147,7 +147,7 @@ it('a return address of another origin leads home', async () => {
   }
 })
 
-it('an invite fills the form and admits only exactly whom it names', async () => {
+it('an invite fills the form and admits only the person it names', async () => {
   await using test = await consoleService()
   const admin = await test.account({ roles: ['admin'] })
   await admin.client.invite_create({ email: 'grace@example.com', username: 'grace' })

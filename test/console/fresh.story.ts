@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
 import { consoleForFile, person } from './browser.ts'
 
-/** Without the stream nothing but the page itself says what it has changed. */
+/** Without the stream, a page learns of its own changes only from itself. */
 const test = await consoleForFile({
   roles: [{ name: 'editor', grant_paths: ['admin'] }],
   audit_stream: false,
 })
 
-it('a name that one has changed is the new one wherever it stands', async () => {
+it('a changed name is new wherever it is shown', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const grace = await test.account({ username: 'grace' })
   await grace.client.cell_create({ data: { label: 'Plan' }, visibility: 'public' })
@@ -24,7 +24,7 @@ it('a name that one has changed is the new one wherever it stands', async () => 
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'hopper' }).waitFor()
   await rail('Cells').click()
-  // The name of the actor is another, and stays.
+  // The name of the actor differs, and stays.
   await row.getByText('grace (hopper)').waitFor()
 })
 

@@ -76,7 +76,7 @@ it('every part of the kit in light, dark and on a phone', async () => {
   await look(page, 'gallery-toasts')
 })
 
-it('buttons and fields by keyboard: what is off says why and does nothing', async () => {
+it('buttons and fields by keyboard: a disabled one says why and does nothing', async () => {
   const page = await gallery()
   await press(page.getByRole('button', { name: 'plain', exact: true }))
   await page.getByText('Pressed plain').waitFor()
@@ -166,7 +166,7 @@ it('dialogs, menus, rows and trees by keyboard: focus goes in, stays in and come
   await page.keyboard.press('k')
   expect(await focused(page)).toBe('bob')
 
-  // The tree is one stop: Tab leaves it, and comes back to where one was.
+  // The tree is one tab stop: Tab leaves it, and comes back to the same item.
   const item = (name: string) => page.getByRole('treeitem', { name, exact: true })
   await item('deep {1}').waitFor()
   await tabTo(item('label Handbook'))
@@ -213,7 +213,7 @@ it('a long list whose rows have other heights than expected scrolls without a ju
   const settled = () => page.waitForTimeout(400)
   await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight / 2))
   await settled()
-  // Upwards, over rows that were never seen, each step moves what is on screen by the step and nothing else.
+  // Upwards, over rows that were never drawn, each step moves what is on screen by exactly the step.
   const moves = await page.evaluate(async () => {
     const found: number[] = []
     const linkOnScreen = () =>
@@ -245,7 +245,7 @@ it('a long list whose rows have other heights than expected scrolls without a ju
   })
   expect(gap).toBe(0)
   expect(await topOf('row 0')).toBeGreaterThan(0)
-  // The end moves away while the rows before it are seen to be higher.
+  // The end moves away as the rows before it turn out to be higher.
   for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 800 })
     await page.evaluate(() => scrollTo(0, 0))
@@ -273,7 +273,7 @@ it('a row keeps the focus however far the list is scrolled away from it', async 
   expect(await focused(page)).toBe('row 11')
 })
 
-it('a text that is too long is kept and said to be, and nothing is sent', async () => {
+it('a text that is too long is kept and marked, and nothing is sent', async () => {
   const page = await gallery()
   const ten = page.getByRole('textbox', { name: 'At most ten' })
   await ten.focus()
@@ -291,7 +291,7 @@ it('a text that is too long is kept and said to be, and nothing is sent', async 
   expect(await page.getByText('characters; at most').count()).toBe(0)
 })
 
-it('keys and fingers find the whole of a time too', async () => {
+it('the full form of a time is reached by key and touch, too', async () => {
   const page = await gallery()
   const time = page.getByRole('button', { name: '46m ago' })
   await press(time)

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 
-/** Holds back the answers of a method; `letGo` sends them on, or this refusal in their place. */
+/** Holds back the answers to a method; `letGo` sends them on, or this refusal in their place. */
 export async function holdBack(page: Page, method: string) {
   const { promise, resolve: letGo } = Promise.withResolvers<object | undefined>()
   const { promise: isAnswered, resolve: answered } = Promise.withResolvers<void>()

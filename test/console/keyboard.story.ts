@@ -98,13 +98,13 @@ it('single keys make, edit, share, copy, go back; none counts while one types; t
   await expect
     .poll(() => editor.evaluate((own) => (own.getRootNode() as ShadowRoot).activeElement === own))
     .toBe(true)
-  // In the shadow root too: `t` would change the theme, `?` open the list.
+  // Keys typed in the shadow root are no shortcuts: `t` would change the theme, `?` open the list of keys.
   await keyboard.press('Control+End')
   await keyboard.type('t?gh')
   await heading('Plan')
   expect(await page.getByRole('dialog').count()).toBe(0)
   expect(await editor.innerText()).toContain('}t?gh')
-  // Tab stays within; after Escape it leaves.
+  // Tab stays in the editor until Escape is pressed.
   await keyboard.press('Tab')
   const isIn = () => editor.evaluate((own) => (own.getRootNode() as ShadowRoot).activeElement !== null)
   expect(await isIn()).toBe(true)

@@ -1,7 +1,7 @@
 import type { Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
 
-/** Presses Tab until this has the focus; wherever the focus stops on the way it is on screen and has a ring. */
+/** Presses Tab until this element has the focus; each stop on the way must be on screen and have a ring. */
 export async function tabTo(of: Locator): Promise<void> {
   await of.waitFor()
   const { keyboard } = of.page()
@@ -9,8 +9,8 @@ export async function tabTo(of: Locator): Promise<void> {
     await keyboard.press('Tab')
     const stop = await of.evaluate((own) => {
       const at = document.activeElement as HTMLElement
-      // After the last stop comes the browser itself; an editor and the parts of a field for times have rings of their own;
-      // a heading that a new page has just given the focus to is no stop.
+      // Exempt: the browser itself, after the last stop; an editor and the parts of a time field, which have rings of
+      // their own; a heading that a new page has just focused, which is not a stop.
       if (!at.matches(':focus') || at === document.body || at.shadowRoot || at.tabIndex < 0)
         return { isHere: false, isShown: true, what: '' }
       const rings = [at, at.closest('label') ?? at].map((one) => getComputedStyle(one).outlineStyle)
@@ -33,12 +33,12 @@ export const fill = async (of: Locator, text: string): Promise<void> => {
   await tabTo(of)
   await of.page().keyboard.type(text)
 }
-/** Types a local time part by part, as `2027-06-01T09:00`. */
+/** Types a local time part by part, given as `2027-06-01T09:00`. */
 export async function fillTime(of: Locator, text: string): Promise<void> {
   await tabTo(of)
   const [year, month = '', day = '', hour = '', minute = ''] = text.split(/\D/)
   const { keyboard } = of.page()
-  // A year may have six digits, so the key goes on from it.
+  // A year may have six digits, so a key has to leave it.
   await keyboard.type(`${month}${day}${year}`)
   await keyboard.press('ArrowRight')
   await keyboard.type(
@@ -46,7 +46,7 @@ export async function fillTime(of: Locator, text: string): Promise<void> {
   )
   await expect.poll(() => of.inputValue()).toBe(text)
 }
-/** Which element has the focus, where it should be this one. */
+/** Asserts that this element has the focus, or shows which one has. */
 export const hasFocus = (of: Locator) =>
   expect
     .poll(
@@ -58,6 +58,6 @@ export const hasFocus = (of: Locator) =>
       { message: `focus on ${of}` },
     )
     .toBe(true)
-/** The focus is not lost. */
+/** Asserts that the focus is not lost. */
 export const isSomewhere = (page: Page) =>
   expect.poll(() => page.evaluate(() => document.activeElement?.tagName)).not.toBe('BODY')

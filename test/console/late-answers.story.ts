@@ -9,7 +9,7 @@ const request_id = 'b54adc00-67f9-41f0-b2d8-0d0a2c2b9b6a'
 const toast = (page: Page, text: string) => page.locator('.toast').getByText(text).waitFor()
 const rail = (page: Page, name: string) => page.locator('.rail').getByRole('link', { name }).first()
 
-it('an answer that comes after its dialog was closed leads nowhere, and says what was done', async () => {
+it('an answer that comes after its dialog was closed opens no page, and says what was done', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const page = await person(test, ada.cookie)
   await page.goto('/admin/cells?dialog=new')
@@ -40,7 +40,7 @@ it('closes no other dialog, in which somebody types already', async () => {
   expect(await page.getByLabel('Label').inputValue()).toBe('Plan')
 })
 
-it('a refusal is told though its dialog was closed, and whether it was done is not guessed', async () => {
+it('a refusal is shown even if its dialog was closed, and an unknown outcome is not guessed', async () => {
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)
   await page.goto('/admin/cells?dialog=new')
@@ -96,7 +96,7 @@ it('what is typed while a cell is saved stays, and is saved next', async () => {
   expect(now).toMatchObject({ data: { label: 'Plan', n: 2 }, version: 3 })
 })
 
-it('what one account has done is not told to the next, nor is what was told', async () => {
+it('what one account has done is not shown to the next, nor are its messages', async () => {
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)
   await page.goto('/admin/cells?dialog=new')
@@ -122,7 +122,7 @@ it('what one account has done is not told to the next, nor is what was told', as
   })
   letGo(undefined)
   await isAnswered
-  // Whatever it said would be on screen with the next account.
+  // A late message would show up beside the next account.
   const grace = await test.account({ username: 'grace' })
   await page.getByLabel('Username or e-mail').fill('grace')
   await page.getByLabel('Password', { exact: true }).fill(grace.password)
@@ -131,7 +131,7 @@ it('what one account has done is not told to the next, nor is what was told', as
   expect(await page.evaluate(() => (window as never as { told: number }).told)).toBe(0)
 })
 
-it('whoever signs out everywhere comes to the sign-in, though the socket ends before the answer', async () => {
+it('signing out everywhere leads to the sign-in, though the socket ends before the answer', async () => {
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)
   await page.goto('/admin/me/sessions')

@@ -30,7 +30,7 @@ const shown = (page: Page): Promise<string[]> =>
         .toSorted((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
         .map((one) => one.querySelector('a')?.textContent ?? ''),
     )
-/** In the order of the service, which is that of bytes. */
+/** In the order of the service, which is by bytes. */
 async function stored(parent_id: string): Promise<string[]> {
   const { items } = await ada.client.cell_item_list({ parent_id })
   const { cells } = await ada.client.cell_list({ ids: items.map(({ child_id }) => child_id) })
@@ -69,7 +69,7 @@ it('items move by mouse, by touch and by keys, are announced, and go back', asyn
   await expect.poll(() => stored(book)).toEqual(['one', 'two', 'three', 'four'])
   await expect.poll(() => shown(page)).toEqual(['one', 'two', 'three', 'four'])
 
-  // By keys alone, from the beginning of the page.
+  // By keys only, from the top of the page.
   await page.reload()
   await press(handle(page, 1), 'Space')
   await page.getByText('Lifted. Item 1 of 4.').waitFor()
@@ -86,13 +86,13 @@ it('items move by mouse, by touch and by keys, are announced, and go back', asyn
   await expect.poll(() => stored(book)).toEqual(['two', 'three', 'four', 'one'])
   await hasFocus(handle(page, 4))
   expect(await ring(handle(page, 4))).toBe('solid')
-  // Backwards to the handle before it, and up by one.
+  // Back to the previous handle, and that item one place up.
   for (let n = 0; n < 3; n++) await page.keyboard.press('Shift+Tab')
   await hasFocus(handle(page, 3))
   for (const key of ['Space', 'ArrowUp', 'Space']) await page.keyboard.press(key)
   await expect.poll(() => stored(book)).toEqual(['two', 'four', 'three', 'one'])
   await hasFocus(handle(page, 2))
-  // What leaves the handle while an item is lifted puts the item back.
+  // Leaving the handle while an item is lifted puts the item back.
   await page.keyboard.press('Space')
   await page.keyboard.press('ArrowUp')
   await page.keyboard.press('Tab')
@@ -121,17 +121,17 @@ it('items move by mouse, by touch and by keys, are announced, and go back', asyn
   await expect.poll(() => stored(book)).toEqual(['three', 'four', 'two', 'one'])
 })
 
-it('two people move at once, and an item that one may not see has the place: every item is kept, in order', async () => {
+it('two people move at once, and a hidden item has the place: every item is kept, in order', async () => {
   const grace = await test.account({ username: 'grace' })
   const book = await withItems('one', 'two', 'three')
-  // Between `1` and `2` the shortest is `1V`; it belongs to somebody else.
+  // The shortest position between `1` and `2` is `1V`, which is taken by an item of somebody else.
   const hidden = await cellRow(test, { created_by: grace.actor_id, visibility: 'private' })
   await itemRow(test, book, '1V', hidden)
   const page = await person(test, ada.cookie)
   await page.goto(`/admin/cells/${book}/items`)
   await page.getByRole('link', { name: 'three' }).waitFor()
   expect(await page.locator('.items li').count()).toBe(3)
-  // Another window has moved an item meanwhile.
+  // Another window has moved an item.
   await ada.client.cell_item_move({ parent_id: book, position: '2', new_position: '5' })
   await tabTo(handle(page, 3))
   for (const key of ['Space', 'ArrowUp', 'Space']) await page.keyboard.press(key)
@@ -141,7 +141,7 @@ it('two people move at once, and an item that one may not see has the place: eve
   const { items } = await ada.client.cell_item_list({ parent_id: book })
   expect(items[1]?.position).toBe('1F')
 
-  // What is gone cannot be moved: it is said, and the list is read again.
+  // An item that is gone cannot be moved: the page says so, and reads the list again.
   await ada.client.cell_item_delete({ parent_id: book, position: '5' })
   await tabTo(handle(page, 3))
   for (const key of ['Space', 'Home', 'Space']) await page.keyboard.press(key)
@@ -154,7 +154,7 @@ it('two people move at once, and an item that one may not see has the place: eve
   await expect.poll(() => stored(book)).toEqual(['one', 'three'])
 })
 
-it('relations: itself, a circle, hundreds, what is hidden absent; removed by key with a way back', async () => {
+it('relations: to itself, in a circle, hundreds, without hidden ones; removed by key and undone', async () => {
   const grace = await test.account({ username: 'hopper' })
   const [book, author, shelf] = [await make('Handbook'), await make('Ada'), await make('Shelf')]
   const set = (source_id: string, name: string, target_id: string) =>
@@ -209,7 +209,7 @@ it('relations: itself, a circle, hundreds, what is hidden absent; removed by key
     await page.getByRole('button', { name: 'Show more' }).click()
     await page.getByText(new RegExp(`^\\+ ${shown}( or)? more, below`)).waitFor()
   }
-  // The tabs count to 500; the list goes on, and says how far it is shown.
+  // The tabs count to 500; the list goes on, and says how much of it is shown.
   await page.getByRole('link', { name: 'Relations 500+' }).waitFor()
   await page.getByRole('link', { name: 'Items 500+' }).click()
   const add = page.getByRole('button', { name: 'Add item' })
@@ -218,7 +218,7 @@ it('relations: itself, a circle, hundreds, what is hidden absent; removed by key
     [400, 501],
   ]) {
     await page.getByText(`Only the first ${shown} are shown.`).waitFor()
-    // A new item goes to the end, which is not known yet.
+    // A new item goes to the end, which is not loaded yet.
     expect(await add.getAttribute('aria-disabled')).toBe('true')
     await page.getByRole('button', { name: 'Show more', exact: true }).click()
     await expect.poll(() => page.locator('.items li').count()).toBe(after)

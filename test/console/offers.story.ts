@@ -18,7 +18,7 @@ async function opened(account: TestAccount, path: string): Promise<Page> {
   await page.goto(path)
   return page
 }
-/** One click in the menu of the account. */
+/** Switches the actor by one click in the menu of the account. */
 async function actAs(page: Page, name: string): Promise<void> {
   await page.getByRole('button', { name: 'Account and theme' }).click()
   await page.getByRole('menuitemradio', { name: `Act as ${name}` }).click()
@@ -51,7 +51,7 @@ it('with several actors one acts as the chosen one: lists, pages, socket and str
   expect(await page.getByRole('link', { name: 'People' }).count()).toBe(0)
   await page.getByRole('link', { name: 'Inbox 1 offer' }).waitFor()
   await expect.poll(open).toMatchObject({ streams: 0, sockets: 1 })
-  // What is of the whole account works as whoever acts.
+  // The pages of the whole account work with any actor.
   for (const [part, shown] of [
     ['tokens', 'No tokens'],
     ['sessions', 'This device'],
@@ -67,7 +67,7 @@ it('with several actors one acts as the chosen one: lists, pages, socket and str
   await page.reload()
   await page.getByText('You act as Night shift.').waitFor()
 
-  // The other actor takes what is for this one, and has it at once.
+  // Any actor of the account can accept an offer to another, which holds the role at once.
   await actAs(page, 'ada')
   await page.getByRole('heading', { name: 'Audit log' }).waitFor()
   await expect.poll(open).toMatchObject({ streams: 1, sockets: 1 })
@@ -79,7 +79,7 @@ it('with several actors one acts as the chosen one: lists, pages, socket and str
   expect(actors.find(({ id }) => id === night)?.role_grants).toMatchObject([{ role: 'editor' }])
 })
 
-it('a role for a person with several actors is for one of them; a scoped admin is none', async () => {
+it('a role for a person with several actors is for one of them; a scoped admin is no admin', async () => {
   const ada = await admin('ada')
   const grace = await test.account({ username: 'grace' })
   await test.roleGrant({ actor_id: grace.actor_id, role: 'admin', scope_kind: 'room', scope_id })

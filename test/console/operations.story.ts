@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { consoleService, look, person } from './browser.ts'
 import { press, tabTo } from './keys.ts'
 
-it('says how the server is, and calls its methods', async () => {
+it('shows the state of the server, and calls its methods', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const page = await person(test, ada.cookie)
@@ -26,7 +26,7 @@ it('says how the server is, and calls its methods', async () => {
   expect((await ada.client.cell_list({})).cells).toHaveLength(1)
 })
 
-it('what the server has switched off is absent, and nothing asks for it', async () => {
+it('features that are off are absent, and nothing asks for them', async () => {
   await using test = await consoleService({
     ws: false,
     audit_stream: false,
@@ -88,7 +88,7 @@ it('by keyboard alone: shortcuts, rows, menus; focus is never lost', async () =>
   await page.getByRole('heading', { name: 'People' }).waitFor()
 })
 
-it('says where it cannot reach what it needs, and nothing where it can', async () => {
+it('says so where it cannot reach what it needs, and nothing where it can', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const grace = await test.account({ username: 'grace' })
@@ -102,7 +102,7 @@ it('says where it cannot reach what it needs, and nothing where it can', async (
   await page.getByRole('button', { name: 'Try again' }).click()
   await page.getByRole('heading', { name: 'Roles' }).waitFor()
 
-  // A record on screen that cannot be read again stays, and says so.
+  // A record on screen that cannot be read again stays, and the page says so.
   await page.goto(`/admin/people/${grace.id}`)
   await page.getByRole('heading', { name: 'grace', exact: true }).waitFor()
   await expect.poll(() => test.service.app.hub.count().streams).toBe(1)
@@ -121,7 +121,7 @@ it('says where it cannot reach what it needs, and nothing where it can', async (
   await page.getByRole('alert').getByText('The server failed.').waitFor()
   await page.getByRole('heading', { name: 'grace', exact: true }).waitFor()
 
-  // Behind a proxy that lets no socket through, calls work.
+  // Behind a proxy that lets no socket through, calls still work.
   const hers = await person(test, grace.cookie)
   const { cell } = await ada.client.cell_create({ data: { label: 'Open' }, visibility: 'public' })
   const tried = Promise.withResolvers<void>()
@@ -129,7 +129,7 @@ it('says where it cannot reach what it needs, and nothing where it can', async (
     await socket.close({ code: 1011 })
     tried.resolve()
   })
-  // What she may not see of it is not asked for.
+  // The page does not ask for the parts that she may not see.
   await hers.goto(`/admin/cells/${cell.id}/timeline`)
   await tried.promise
   await hers.getByRole('tree').waitFor()

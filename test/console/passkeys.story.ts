@@ -4,7 +4,7 @@ import { sql } from '../../src/db/db.ts'
 import { look, person } from './browser.ts'
 import { addDevice, serviceOnLocalhost } from './passkeys.ts'
 
-/** Adds a passkey to the account that is signed in, by what the browser has for it itself. */
+/** Adds a passkey to the signed-in account with the browser's own functions. */
 const register = (page: Page, input: { second_factor: boolean }) =>
   page.evaluate(async (input) => {
     const call = async (method: string, params: object) => {
@@ -34,7 +34,7 @@ it('signs in with a passkey, and asks for one after the password', async () => {
   await byPasskey.waitFor()
   await look(page, 'sign-in-passkey')
 
-  // The device does not recognise who holds it: the browser has said so, and the page stays as it was.
+  // The device does not recognise its user: the browser has said so, and the page stays as it was.
   await device.isUser(false)
   const begun = page.waitForResponse('**/passkey_begin')
   await byPasskey.click()
@@ -75,7 +75,7 @@ it('says when the account of a passkey is gone', async () => {
   await page.getByText('This passkey was not accepted').waitFor()
 })
 
-it('proves again who it is with a passkey, where there is no password', async () => {
+it('reauthenticates with a passkey if there is no password', async () => {
   const test = await serviceOnLocalhost({ step_up: 'all' })
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 import type { TestOptions, TestService } from '../../src/testing/index.ts'
 import { consoleService } from './browser.ts'
 
-/** The service at http://localhost, as passkeys need a name; it has to know its origin before it listens. */
+/** The service at http://localhost, because passkeys need a host name; it must know its origin before it listens. */
 export async function serviceOnLocalhost(options: TestOptions = {}): Promise<TestService> {
   let port = 0
   const server = createServer((socket) => {
@@ -26,7 +26,7 @@ export async function serviceOnLocalhost(options: TestOptions = {}): Promise<Tes
   return { ...test, url }
 }
 
-/** Gives the browser of a page a device with a check of its user, which succeeds while `isUser`. */
+/** Gives the browser of a page a device with user verification, which succeeds while `isUser`. */
 export async function addDevice(page: Page) {
   const devtools = await page.context().newCDPSession(page)
   await devtools.send('WebAuthn.enable')

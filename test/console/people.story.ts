@@ -3,7 +3,7 @@ import { consoleService, look, person } from './browser.ts'
 
 const roles = [{ name: 'editor', grant_paths: ['admin' as const] }]
 
-it('an offer reaches the other browser at once, is accepted, and its end throws no one out unexplained', async () => {
+it('an offer reaches the other browser at once, is accepted, and the end of the role is explained', async () => {
   await using test = await consoleService({ roles })
   const ada = await test.account({ username: 'ada', roles: ['admin', 'editor'] })
   const grace = await test.account({ username: 'grace', email: 'grace@example.com' })
@@ -31,7 +31,7 @@ it('an offer reaches the other browser at once, is accepted, and its end throws 
   await page.getByText('to be answered by').waitFor()
   await look(page, 'person-offered')
 
-  // Nothing was reloaded: the socket told.
+  // The socket reported the offer, without a reload.
   await hers.getByText('For the release').waitFor()
   await hers.getByText('ada offers you the role editor.').waitFor()
   await hers.getByRole('link', { name: 'Inbox 1 offer' }).waitFor()
@@ -56,7 +56,7 @@ it('an offer reaches the other browser at once, is accepted, and its end throws 
   await hers.getByText('Your role editor was ended: “The release is out”').waitFor()
 })
 
-it('only a holder offers a role; an admin without it assigns, in one place and with an end', async () => {
+it('only a holder offers a role; an admin without it assigns it, with a scope and an end', async () => {
   await using test = await consoleService({
     roles: [{ name: 'teacher', grant_paths: ['admin'], applicable_scope_kinds: ['room'] }],
     scope_kinds: [{ name: 'room' }],
@@ -111,7 +111,7 @@ it('deletes and undeletes a person after counting, and roles come back', async (
   await page.getByText('editor', { exact: true }).first().waitFor()
 })
 
-it('finds people by the beginning of a name, whatever signs it has, and keeps the filter in the address', async () => {
+it('finds people by the beginning of a name, whatever characters it has, and keeps the filter in the address', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   for (const username of ['grace', 'grace_hopper', 'bob']) await test.account({ username })
@@ -140,7 +140,7 @@ it('finds people by the beginning of a name, whatever signs it has, and keeps th
   await expect.poll(() => page.url()).toBe(`${test.url}/admin/cells`)
 })
 
-it('shows who is no admin no pages of admins, and says why', async () => {
+it('shows the pages of admins to nobody else, and says why', async () => {
   await using test = await consoleService()
   const grace = await test.account({ username: 'grace' })
   const page = await person(test, grace.cookie)

@@ -27,7 +27,7 @@ async function opened(account: TestAccount, path: string): Promise<Page> {
   return page
 }
 
-it('a person: where a role is from, its history, other names, and what signs in, each ended after a question', async () => {
+it('a person: where a role is from, its history, other names, and ways to sign in, each ended after a question', async () => {
   const ada = await admin()
   const grace = await test.account({ username: 'grace' })
   await ada.client.role_grant_assign({ to_account_id: grace.id, role: 'editor', expires_at: null })
@@ -83,7 +83,7 @@ it('a person: where a role is from, its history, other names, and what signs in,
   await page.getByText('Not signed in anywhere.').waitFor()
 })
 
-it('a deletion says what it ends as the database has it, and why it is refused', async () => {
+it('a deletion says what it ends, as stored, and why it is refused', async () => {
   const ada = await admin()
   const grace = await test.account({ username: 'grace', roles: ['editor'] })
   const lifetime = { kind: 'eternal' } as const
@@ -113,7 +113,7 @@ it('a deletion says what it ends as the database has it, and why it is refused',
   await look(page, 'delete-person-refused')
 })
 
-it('an offer taken back leaves nobody a dead button, and the reason of a refusal reaches who offered', async () => {
+it('a retracted offer leaves no dead button, and the reason of a refusal reaches the grantor', async () => {
   const ada = await admin()
   await test.roleGrant({ actor_id: ada.actor_id, role: 'editor' })
   const grace = await test.account({ username: 'grace' })
@@ -163,7 +163,7 @@ it('the end of a role reaches the server exactly, on both sides of a change of c
   }
 })
 
-it('a role is given from its own page, and taken and given up by oneself where anybody may', async () => {
+it('a role is given on its own page, and a self-service role is taken and given up', async () => {
   const ada = await admin()
   const grace = await test.account({ username: 'grace' })
   const page = await opened(ada, '/admin/roles/editor')

@@ -67,7 +67,7 @@ it('injected scripts, eval and markup are stopped by the policy', async () => {
       () => Reflect.set(document.body, 'innerHTML', '<img src=x onerror="window.ran = 1">'),
       () => Reflect.construct(Function, ['window.ran = 1'])(),
     ]
-    // Later, as what a debugger calls is outside of the policy.
+    // In a timer, because the policy does not apply to code that a debugger calls.
     for (const attempt of attempts) setTimeout(() => attempt())
     setTimeout(() => document.body.click())
     await new Promise((resolve) => setTimeout(resolve, 200))
@@ -142,7 +142,7 @@ it('an address that the server does not accept calls from is named, with the set
   await page.getByText('CELLKEEP_ALLOWED_ORIGINS').waitFor()
 })
 
-it('says each kind of not being ready in words, and a lost connection, and reads once when it is back', async () => {
+it('explains each reason for not being ready, and a lost connection, and reads once when it is back', async () => {
   const ada = await admin()
   const page = await person(test, ada.cookie)
   let error = 'db_unreachable'
@@ -172,7 +172,7 @@ it('says that the connection is lost, sends nothing meanwhile, and reads what is
   await page.getByText('No connection. Trying again.').waitFor()
   await page.getByRole('link', { name: 'ada', exact: true }).waitFor()
   await look(page, 'no-connection')
-  // On a phone too the page is below the bar, and nothing is over it.
+  // On a phone too, the page is below the bar and nothing covers it.
   await page.setViewportSize({ width: 390, height: 844 })
   await page.getByRole('heading', { name: 'People' }).click({ trial: true })
   await page.setViewportSize({ width: 1280, height: 800 })
@@ -183,7 +183,7 @@ it('says that the connection is lost, sends nothing meanwhile, and reads what is
   })
   proxy.lead(test.url)
   const isBack = page.getByText('No connection. Trying again.').waitFor({ state: 'detached' })
-  // Unless it has just tried again by itself.
+  // Unless the page has just retried by itself.
   await Promise.race([page.getByRole('button', { name: 'Now', exact: true }).click(), isBack])
   await page.getByRole('link', { name: 'grace' }).waitFor()
   await isBack

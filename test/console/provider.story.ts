@@ -9,17 +9,17 @@ import { serviceOnLocalhost } from './passkeys.ts'
 
 type Person = Parameters<TestProvider['authorize']>[1]
 
-/** The provider is another site than http://localhost, as in life: no strict cookie comes along from there. */
+/** The provider is another site than http://localhost, as in production: no strict cookie is sent on the way back. */
 async function withProvider() {
   const corp = await testProvider()
   onTestFinished(() => corp.close())
   const oidc = [corp.entry({ label: 'Corp', on_unknown: 'invite_only' })]
-  // An invite is claimed by its token only.
+  // An invite is claimed only by its token.
   const test = await serviceOnLocalhost({ oidc, invite_claim: 'code' })
   return { corp, test }
 }
 
-/** What the provider shows to this person: a link that leads back. */
+/** What the provider shows this person: a link that leads back. */
 const answerAs = (page: Page, { corp, url, who }: { corp: TestProvider; url: string; who: Person }) =>
   page.route(`${corp.issuer}/auth**`, (route) => {
     const back = `${url}/admin/callback/corp?${corp.authorize(route.request().url(), { ...who, auth_time: Math.floor(Date.now() / 1000) })}`
@@ -36,7 +36,7 @@ async function signIn(page: Page): Promise<void> {
 
 const ada = { sub: 'ada', email: 'ada@corp.example', email_verified: true, preferred_username: 'ada' }
 
-it('signs in with a provider and proves again with it, asks for the second factor, and says why not', async () => {
+it('signs in and reauthenticates with a provider, asks for the second factor, and explains refusals', async () => {
   const { corp, test } = await withProvider()
   const known = await guarded(test, { username: 'ada' })
   const page = await person(test, undefined, { visits: corp.issuer })
@@ -66,7 +66,7 @@ it('signs in with a provider and proves again with it, asks for the second facto
     await press(page.getByRole('dialog').getByRole('button', { name: 'Unlink' }))
   }
   await unlink()
-  // The button is gone with its row.
+  // The button and its row are gone, so the heading gets the focus.
   await hasFocus(page.getByRole('heading', { name: 'My account' }))
   await link(page)
   expect((await known.client.account_sign_in_get()).links).toMatchObject([{ provider: 'corp' }])
@@ -100,7 +100,7 @@ it('signs in with a provider and proves again with it, asks for the second facto
   expect(page.url()).not.toContain('code=')
 })
 
-/** Links the identity to the account that is signed in, by keys alone. */
+/** Links the identity to the signed-in account, by keys only. */
 async function link(page: Page): Promise<void> {
   await press(page.getByRole('button', { name: 'Link Corp', exact: true }))
   await press(page.getByRole('link', { name: 'Continue' }))

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 
-/** Presses End until so many rows of a list are loaded. */
+/** Presses End until this many rows of a list are loaded. */
 export async function allLoaded(page: Page, rows: number): Promise<void> {
   const loaded = () =>
     page.evaluate(() => Number(document.querySelector('.loaded')?.textContent?.replace(/\D/g, '')))
@@ -11,7 +11,7 @@ export async function allLoaded(page: Page, rows: number): Promise<void> {
   }
 }
 
-/** The same, and then until its end is on screen: rows that were taken for lower ones move it away. */
+/** The same, then until the end is on screen: rows that turn out higher than expected move it away. */
 export async function toTheEnd(page: Page, rows: number): Promise<void> {
   await allLoaded(page, rows)
   const isShown = () =>

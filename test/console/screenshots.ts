@@ -5,9 +5,9 @@ import { testService } from '../../src/testing/index.ts'
 import { stage, standInOf } from './staged.ts'
 
 /**
- * `npm run screenshots`: the pictures of README and docs, and in `pictures` those of states, with the same data, ids and
- * clock each time, so that only what was changed looks different. `--check` compares instead: it fails if more than one
- * pixel in a thousand differs. Letters of other fonts have other pixels: a machine that has others compares nothing.
+ * `npm run screenshots`: the pictures of README and docs, and those of states in `pictures`, with the same data, ids
+ * and clock each time, so that only real changes show. `--check` compares instead, and fails if more than one pixel in
+ * a thousand differs. Other fonts give other pixels, so a machine with other fonts compares nothing.
  */
 const folders = {
   docs: fileURLToPath(new URL('../../docs/images/', import.meta.url)),
@@ -34,7 +34,7 @@ const test = await testService({
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] })
 const faults: string[] = []
 
-/** How wide the fonts of this machine write, and which browser draws them. */
+/** The widths of text in the fonts of this machine, and the browser that draws them. */
 async function fonts(): Promise<string> {
   const page = await browser.newPage()
   const widths = await page.evaluate(() => {
@@ -60,7 +60,7 @@ async function keep(page: Page, name: string, folder: string): Promise<void> {
   else await writeFile(file, bytes)
 }
 
-/** Which share of the pixels is not the same; the browser reads the pictures. */
+/** The share of pixels that differ; the browser decodes the pictures. */
 async function differenceOf(one: Buffer, other: Buffer): Promise<number> {
   const page = await browser.newPage()
   const found = await page.evaluate(
@@ -128,9 +128,9 @@ try {
     path: string
     text: string
     forms: readonly Form[]
-    /** Who looks; nobody is signed in. */
+    /** Who looks at the page, by default ada; `nobody` is signed out. */
     as?: 'grace' | 'nobody'
-    /** The method that is refused. */
+    /** A method that is refused. */
     refused?: string
   }
   const cookies = { ada: ada.cookie, grace: grace.cookie, nobody: undefined }

@@ -7,7 +7,7 @@ import { hasFocus } from './keys.ts'
 
 const test = await consoleForFile({ invite_claim: 'code' })
 
-/** What asks for the secret has been sent and closed; the answer comes on another page. */
+/** The dialog that asks for the secret has been sent and closed; the answer comes on another page. */
 async function shownLate(page: Page, letGo: (refusal: undefined) => void, title: string): Promise<string> {
   await page.keyboard.press('Escape')
   await expect.poll(() => page.locator('dialog[open]').count()).toBe(0)
@@ -23,7 +23,7 @@ async function store(page: Page): Promise<void> {
   await expect.poll(() => page.locator('dialog').count()).toBe(0)
 }
 
-it('a token whose dialog is closed before it is made is shown all the same', async () => {
+it('a token is shown even if its dialog is closed before it is made', async () => {
   const ada = await test.account({ username: 'ada' })
   const page = await person(test, ada.cookie)
   await page.goto('/admin/me/tokens?dialog=token')

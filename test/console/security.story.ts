@@ -23,7 +23,7 @@ async function signOut(page: Page): Promise<void> {
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()
 }
 
-it('an admin who has to adds an authenticator, and signs in with its code', async () => {
+it('an admin who is required to adds an authenticator, and signs in with its code', async () => {
   await using test = await consoleService({ require_second_factor: ['admin'] })
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   await test.service.app.db.run(sql`update auth_session set authenticated_at = now() - interval '2 days'`)
@@ -63,7 +63,7 @@ it('an admin who has to adds an authenticator, and signs in with its code', asyn
   await page.getByLabel('Username or e-mail').fill('ada')
   await page.getByLabel('Password', { exact: true }).fill(ada.password)
   await page.keyboard.press('Enter')
-  // The next code: the one of this step may have been used up above.
+  // The next code, as the current one may have been used above.
   await page.getByLabel('Code of your authenticator').fill(codeOf(secret, 1))
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'My account' }).waitFor()
@@ -119,7 +119,7 @@ it('a passkey is added with its name, renamed, removed and used, by keys alone',
   await page.keyboard.press('Enter')
   await hasFocus(button('Rename work phone'))
 
-  // Another browser would show the same: only the device and its check are asked.
+  // Without cookies, as in another browser: only the device and its user verification are asked.
   const user = await page.context().cookies()
   await page.context().clearCookies()
   await page.goto('/sign-in')
@@ -133,7 +133,7 @@ it('a passkey is added with its name, renamed, removed and used, by keys alone',
   await check(page, 'passkey removed')
   await press(dialog.getByRole('button', { name: 'Remove', exact: true }))
   await expect.poll(() => page.getByRole('row').count()).toBe(0)
-  // The button is gone with its row.
+  // The button and its row are gone, so the heading gets the focus.
   await hasFocus(page.getByRole('heading', { name: 'My account' }))
   expect((await ada.client.account_sign_in_get()).recovery_codes_left).toBe(0)
 })

@@ -50,7 +50,7 @@ it('a link of a message says what it is for, and only the button uses it up', as
   await check(page, 'link used')
 })
 
-it('asks again who it is where a call needs that, and then makes the call', async () => {
+it('asks for fresh proof if a call needs it, and then makes the call', async () => {
   await using test = await consoleService({ step_up: 'all' })
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   await test.service.app.db.run(sql`update auth_session set authenticated_at = now() - interval '2 days'`)
@@ -142,14 +142,14 @@ it('no secret gets into an address, a title, storage, the console, a Referer or 
     ticket,
     ...Object.fromEntries(cookies.map(({ value }, n) => [`cookie ${n}`, value])),
   }
-  // The log has told of all of it.
+  // The log has recorded all of it.
   expect(told.filter((line) => line.includes('/api/account/login')).length).toBeGreaterThan(3)
   expect(Object.values(hidden).every((secret) => secret.length > 10)).toBe(true)
   const found = Object.entries(hidden).filter(([, secret]) => told.some((line) => line.includes(secret)))
   expect(found).toEqual([])
 })
 
-it('what is on screen stays where the server cannot say again who is signed in', async () => {
+it('what is on screen stays while the server cannot say who is signed in', async () => {
   await using test = await consoleService()
   const long = 'a long enough password'
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
@@ -169,10 +169,10 @@ it('what is on screen stays where the server cannot say again who is signed in',
   await ada.client.role_grant_revoke({ actor_id: bob.actor_id, role_grant_id: grant?.id ?? '' })
   await page.getByText('The database cannot be reached right now').waitFor()
   expect(await page.getByLabel('New password', { exact: true }).inputValue()).toBe(long)
-  // It is asked again once something answers.
+  // The page asks again once the service answers.
   await page.locator('nav > a[title=People]').waitFor({ state: 'detached' })
   expect(await page.getByLabel('New password', { exact: true }).inputValue()).toBe(long)
-  // Whoever has signed out in another tab leaves nothing on screen.
+  // After a sign-out in another tab, nothing stays on screen.
   await page.route('**/api/account/status**', (route) => route.abort())
   await page.evaluate(() => new BroadcastChannel('cellkeep').postMessage('signed_out'))
   await page.getByRole('heading', { name: 'You were signed out' }).waitFor()

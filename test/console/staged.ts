@@ -1,6 +1,6 @@
 import type { BrowserContext } from 'playwright-core'
 
-/** What the clock of the page shows, and when the data were made: shortly before. */
+/** The time on the page's clock, and shortly before it the time at which the data were made. */
 const shown = Date.parse('2026-11-22T09:10:00Z')
 const made = Date.parse('2026-11-22T09:00:00Z')
 const began = Date.now()
@@ -36,7 +36,7 @@ const toReal = (text: string): string =>
     .replace(uuid, (id) => originals.get(id) ?? id)
     .replace(time, (at) => new Date(began + Date.parse(at) - made).toISOString())
 
-/** Gives the pages of a browser the same ids, times and clock each time. */
+/** Gives the pages of a browser the same ids, times and clock in each run. */
 export async function stage(context: BrowserContext): Promise<void> {
   await context.clock.setFixedTime(shown)
   await context.route('**/api/**', async (route) => {

@@ -16,7 +16,7 @@ const test = await consoleForFile({
 const nobody = '0190f000-0000-7000-8000-000000000000'
 const scope_id = '3b241101-e2bb-4255-8caf-4136c566a962'
 
-/** Goes to a page as a link does; the console is not loaded again. */
+/** Goes to a page as a link does, without loading the console again. */
 async function visit(page: Page, path: string): Promise<void> {
   await page.evaluate(async (path) => {
     history.pushState({}, '', `/admin${path}`)
@@ -35,7 +35,7 @@ const own = ['/me/security', '/me/sessions', '/me/tokens']
 const lists = ['/', '/inbox', '/inbox/history', '/cells', ...own, '/people', '/roles', '/roles/editor']
 const rest = ['/invites', '/messages', '/settings', '/audit', '/audit/1', '/status', '/api']
 
-it('every page while it is read, and when its reading is refused', async () => {
+it('every page while it loads, and when loading is refused', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin', 'editor'] })
   const made = (await ada.client.cell_create({ data: { label: 'Plan' } })).cell.id
   const parts = [
@@ -48,7 +48,7 @@ it('every page while it is read, and when its reading is refused', async () => {
     const page = await person(test, ada.cookie)
     await page.goto('/admin/nothing')
     await page.locator('main h1').waitFor()
-    // A part of a page is read once its head is there.
+    // A part of a page is read only once its head is there, so the head is let through.
     let heads: string[] = []
     await page.route(/\/api\/(rpc|openrpc)|\/(health|ready)/, async (route) => {
       const sent = route.request().postDataJSON() as { id: number; method: string } | null
@@ -115,7 +115,7 @@ it('every page that has nothing to show: nothing yet, nothing found, no such thi
   }
 })
 
-/** Two admins, and what they have, named as long as it may be. */
+/** Two admins and what they have, with names as long as allowed. */
 async function longNames() {
   const long = 'w'.repeat(64)
   const [domain, word] = ['example.com', 'Donaudampfschifffahrt']
@@ -175,7 +175,7 @@ it('every page with names, texts and ids as long as they can be', async () => {
 
 it('every dialog and menu, with names as long as they can be', async () => {
   const { page, ofCell, ofPerson, token } = await longNames()
-  /** What is clicked one after the other until the dialog or menu is open. */
+  /** What is clicked in turn until the dialog or menu is open. */
   const opened: [path: string, ...clicked: string[]][] = [
     ...['Change username', 'Change name', 'Change e-mail', 'Change password'].map((one) => ['/me', one]),
     ['/me/sessions', 'Sign out everywhere'],

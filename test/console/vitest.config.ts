@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
-/** `npm run test:console`: in a real Chromium, so apart from `npm test`. */
+/** `npm run test:console`: apart from `npm test`, because it needs a real Chromium. */
 export default defineConfig({
   test: {
     root: fileURLToPath(new URL('../..', import.meta.url)),

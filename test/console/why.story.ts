@@ -45,7 +45,7 @@ it('why: each reason and each near miss in words, as the calls of that person an
   const page = await person(test, ada.cookie)
   const section = page.locator('section.section').first()
   const inOneLine = (text: string): string => text.replace(/\s+/g, ' ').trim()
-  /** What the page says of somebody, held against what the calls of that person answer. */
+  /** Compares what the page says about a person with what that person's own calls answer. */
   async function why(cell_id: string, of: { actor_id: string; username: string; client: typeof ada.client }) {
     await page.goto(`/admin/cells/${cell_id}/why`)
     await page.getByRole('combobox', { name: 'Whose access' }).fill(of.actor_id)
@@ -98,7 +98,7 @@ it('why: each reason and each near miss in words, as the calls of that person an
   expect(await why(shared, zoe)).toEqual(['No rule lets them in.'])
   await page.getByText('Its owner, 1 admin, 1 person, 1 holder of editor in 3b24').waitFor()
 
-  // Who may not share it reads of themselves alone, and of no near misses.
+  // A person who may not share the cell sees only their own access, and no near misses.
   const hers = await person(test, grace.cookie)
   await hers.goto(`/admin/cells/${open}/why`)
   await hers.getByText('It is shared with them.').waitFor()

@@ -1,4 +1,4 @@
-/** What an application may declare, written as its author would; `scripts/package-check.ts` compiles it. */
+/** What an application may declare, as its author would write it; `scripts/package-check.ts` compiles it. */
 import {
   type Actions,
   type AuditEvent,

@@ -10,9 +10,9 @@ const nothing = async () => null
 
 // @ts-expect-error a misspelled hook
 defineConfig({ hooks: { validatData: (_kind: string | null, data: object) => data } })
-// @ts-expect-error a hook that is no function
+// @ts-expect-error a hook that is not a function
 defineConfig({ hooks: { authorizeCreate: 7 } })
-// @ts-expect-error a misspelled hook, by the library
+// @ts-expect-error a misspelled hook of the library
 void createService({ hooks: { authoriseCreate: () => true } })
 // @ts-expect-error an unknown declaration
 defineConfig({ rolez: [] })
@@ -26,9 +26,9 @@ defineConfig({ actions: { mine: { doc: 'x' } } })
 defineConfig({ reasons: { page_locked: { message: 'x' } } })
 // @ts-expect-error a notification without a schema
 defineConfig({ notifications: { draft_changed: null } })
-// @ts-expect-error metadata that is no schema
+// @ts-expect-error metadata that is not a schema
 defineConfig({ audit_events: { page_lock: {} } })
-// @ts-expect-error a hook asks for more than it is given
+// @ts-expect-error a hook with more parameters than it is given
 defineConfig({ authorize_offer: (_offer, more) => more })
 
 // @ts-expect-error an unknown key of a method
@@ -47,7 +47,7 @@ const scoped = {
 }
 // @ts-expect-error a key that the input does not have
 query({ ...scoped, auth: { ...required, roles: [{ role: 'x', in: (it) => it.nothing }] } })
-// @ts-expect-error a scope that is no text
+// @ts-expect-error a scope that is not a string
 query({ ...scoped, auth: { ...required, roles: [{ role: 'x', in: (it) => it.n }] } })
 // @ts-expect-error a role without its scope
 query({ ...scoped, auth: { ...required, roles: [{ role: 'x' }] } })

@@ -16,7 +16,7 @@ export const linesOfBackup = async (file: string): Promise<string[]> =>
 export const writeLines = (file: string, lines: readonly string[]): Promise<void> =>
   writeFile(file, gzipSync(lines.map((line) => `${line}\n`).join('')))
 
-/** Corrects the counts and checksums, as somebody would who hides a change. */
+/** Corrects the counts and checksums, as somebody who hides a change would. */
 export function resealed(lines: readonly string[]): string[] {
   const made: string[] = []
   let from = 1

@@ -11,7 +11,7 @@ import { freePort } from './free-port.ts'
 type Behind = { host: string; port: number; user: string; database: string }
 export type Bouncer = Awaited<ReturnType<typeof startBouncer>>
 
-/** If it is false: `apt-get install pgbouncer`. */
+/** If false: `apt-get install pgbouncer`. */
 export const hasBouncer = (() => {
   try {
     return execFileSync('pgbouncer', ['--version'], { encoding: 'utf8' }).startsWith('PgBouncer')
@@ -20,7 +20,7 @@ export const hasBouncer = (() => {
   }
 })()
 
-/** PgBouncer in transaction mode before a database, with few server connections that everybody shares. */
+/** PgBouncer in transaction mode in front of a database, with few server connections shared by all clients. */
 export async function startBouncer({ host, port, user, database }: Behind, size = 3) {
   const dir = await mkdtemp(join(tmpdir(), 'ck-bouncer-'))
   const [own, runner] = [await freePort(), await databaseUser('')]
@@ -77,7 +77,7 @@ ignore_startup_parameters = options
     url,
     host: `127.0.0.1:${own}`,
     stop,
-    /** Whoever is connected is cut off. */
+    /** Cuts all connections. */
     restart: async (): Promise<void> => {
       await stop()
       child = start()

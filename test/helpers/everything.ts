@@ -16,7 +16,7 @@ const role = 'teacher'
 
 type Refused = { ok: boolean }
 
-/** Makes a call that must be refused, so that the run below does what it says. */
+/** Makes a call that must be refused, and throws if it is not. */
 async function refused(call: Promise<Refused | { status: number }>): Promise<void> {
   const answer = await call
   if ('ok' in answer ? answer.ok : answer.status < 400)

@@ -24,10 +24,7 @@ export type Followed = {
 
 export type FollowOptions = { rows: number; writers?: number; rowsPerTransaction?: number }
 
-/**
- * Transactions that commit in another order than they wrote in, or roll back, and followers beside them:
- * all write, then the last one ends first; every fifth rolls back.
- */
+/** Runs followers beside transactions that commit in the reverse order of their writes; every fifth rolls back. */
 export async function follow(
   databaseUrl: string,
   followers: readonly Follower[],

@@ -2,8 +2,8 @@ import type { z } from 'zod'
 import type { FirebaseParams, ForeignPassword } from '../../src/import/formats.ts'
 
 /**
- * Hashes of one password, each made by the library that is named: those of npm in Node, those of Python as Debian 12
- * packages them. What no package here can make has the form of its system and the key of the library named.
+ * Hashes of one password by the named libraries, from npm or from Debian 12's Python packages. Where no package writes
+ * the whole hash, the library made the key, and the text has the format of the named system.
  */
 export const foreignPassword = 'Zwölf ﬁsche, 42 € & a very long tail'
 

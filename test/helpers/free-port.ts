@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 
 /**
- * Not one that the system picks (32768 and above): while the server is down, a connection to such a port may get the
- * same port as its own, connect to itself, and keep the server from listening again.
+ * Avoids the ports that the system picks (32768 and above): while the server is down, a connection to such a port may
+ * get that port as its own, connect to itself, and keep the server from listening again.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -14,7 +14,7 @@ const set = (world: TestService, account: TestAccount, enabled: boolean): Conten
   by(world, account, 'self_service_role_set', { role: 'guide', enabled })
 const assign = (world: TestService, from: TestAccount, to: TestAccount, more: object = {}): Contender =>
   by(world, from, 'role_grant_assign', { to_account_id: to.id, role: 'teacher', ...more })
-/** A call of an admin over HTTP. */
+/** A revoke over HTTP by an admin. */
 const revokeBy = (
   world: TestService,
   from: TestAccount,

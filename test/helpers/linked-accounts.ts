@@ -34,7 +34,7 @@ export async function linkedAccounts() {
       await app.db.rows<{ id: string }>(sql`
         select id from account_link where account_id = ${id}::uuid and provider = ${provider}`)
     )[0]?.id as string
-  /** An account that has only its link to sign in with. */
+  /** An account whose only way to sign in is its link. */
   async function passwordless() {
     const who = person()
     const { cookie = '' } = await signIn(test, corp, who)

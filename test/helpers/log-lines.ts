@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type Agent, get } from 'node:http'
 import { connect } from 'node:net'
 
-/** Requests whose lines in the log are as long as lines get, pipelined; `count` is a multiple of four. */
+/** Pipelines requests whose log lines are as long as lines get; `count` is a multiple of four. */
 export async function fillLog(url: string, count: number): Promise<void> {
   const { hostname, port } = new URL(url)
   const head = `GET /${'x'.repeat(190)} HTTP/1.1\r\nHost: x\r\n`
@@ -15,7 +15,7 @@ export async function fillLog(url: string, count: number): Promise<void> {
   await Promise.all(Array.from({ length: 4 }, client))
 }
 
-/** The body of an answer. */
+/** The body of a response. */
 export async function ask(url: string, agent: Agent): Promise<string> {
   const [response] = await once(get(url, { agent }), 'response')
   let body = ''

@@ -15,7 +15,7 @@ export type MailServer = {
   close(): Promise<void>
 }
 
-/** A mail server that really speaks SMTP and keeps what it gets; `options` say what it refuses. */
+/** A mail server that speaks real SMTP and keeps what it receives; `options` say what it refuses. */
 export async function mailServer(options: SMTPServerOptions = {}, host = '127.0.0.1'): Promise<MailServer> {
   const received: Received[] = []
   const server = new SMTPServer({
@@ -40,7 +40,7 @@ export async function mailServer(options: SMTPServerOptions = {}, host = '127.0.
     },
     ...options,
   })
-  // Clients that give up are what some tests are about.
+  // Ignored, because some tests are about clients that give up.
   server.on('error', () => {})
   const listening = server.listen(0, host)
   await once(listening, 'listening')
@@ -55,7 +55,7 @@ export async function mailServer(options: SMTPServerOptions = {}, host = '127.0.
   }
 }
 
-/** Undoes quoted-printable. */
+/** Decodes quoted-printable. */
 const unquoted = (raw: string): string =>
   Buffer.from(
     raw

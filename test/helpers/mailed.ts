@@ -2,7 +2,7 @@ import { sql } from '../../src/db/db.ts'
 import { linkPlace } from '../../src/delivery/outbox.ts'
 import type { TestService } from '../../src/testing/index.ts'
 
-/** For services of tests: messages wait in the outbox, with their links. */
+/** Delivery always fails, so that messages stay in the outbox with their links. */
 export const mailIsDown = {
   deliver: (): never => {
     throw new Error('the mail server is down')
@@ -12,7 +12,7 @@ export const mailIsDown = {
 type Waiting = Record<'id' | 'ticket_id' | 'purpose' | 'to_address', string> &
   Record<'notice' | 'link_sealed', string | null>
 
-/** Messages that wait for an account, oldest first; those of one moment with the link first. */
+/** Undelivered messages to an account, oldest first; of those with the same time, the one with a link comes first. */
 export async function messagesTo({ service: { app } }: TestService, { id }: { id: string }) {
   const rows = await app.db.rows<Waiting>(sql`
     select id, ticket_id, purpose, notice, to_address, link_sealed from message_outbox

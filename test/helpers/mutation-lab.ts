@@ -14,7 +14,7 @@ const cell_id = '11111111-1111-1111-1111-111111111111'
 export const successRow = { event_type: 'cell_update', outcome: 'success', metadata: { cell_id } }
 export const failureRow = { ...successRow, outcome: 'failure' }
 
-/** A note in the lab's table; `refuse`, `conflict` and `die` make the COMMIT of their transaction fail. */
+/** Inserts a note into the lab's table; `refuse`, `conflict` and `die` make the COMMIT of their transaction fail. */
 export const write = (text: string) => sql`insert into note (text) values (${text})`
 
 /** A service with one mutation, `act`, that records one row and one effect around `lab.work`. */
@@ -75,7 +75,7 @@ export async function mutationLab() {
       lab.effects = []
       lab.runs = 0
     },
-    /** Calls `act` as it is. */
+    /** Calls `act` with the current `work`. */
     reply,
     answer,
     /** Calls `act`; resolves to its outcome, rows and effects. */

@@ -27,14 +27,14 @@ export type Tampering = {
 
 export type TestProvider = {
   issuer: string
-  /** The entry of the provider for a service. */
+  /** The provider's entry in the options of a service. */
   entry(more?: Partial<OidcProviderOptions>): OidcProviderOptions
   tampering: Tampering
-  /** The paths that were asked for. */
+  /** The paths requested so far. */
   asked: string[]
-  /** Signs with another key from now on, and publishes that alone. */
+  /** Signs with a new key from now on, and publishes only that one. */
   rotate(): Promise<void>
-  /** What the browser brings back from the URL once this person has signed in there. */
+  /** The query that the browser brings back from this URL once the person has signed in there. */
   authorize(url: string, person: Person): string
   close(): Promise<void>
 }
@@ -166,7 +166,7 @@ export async function start(
   return { reply, url: String(reply.json?.url), flow: reply.cookie }
 }
 
-/** Posts what the provider put into the query, with the cookies of the browser. */
+/** Posts the query of the provider's redirect, with the cookies of the browser. */
 export const finish = (
   test: Pick<TestService, 'url'>,
   {
@@ -183,7 +183,7 @@ export const finish = (
     ...options,
   })
 
-/** The whole sign-in, as a person at a browser that has this session. */
+/** The whole sign-in of a person, in a browser that has this session. */
 export async function signIn(
   test: Pick<TestService, 'url'>,
   provider: TestProvider,

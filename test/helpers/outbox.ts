@@ -20,7 +20,7 @@ export const outbox = ({ service }: Pick<TestService, 'service'>): Promise<Outbo
       extract(epoch from next_attempt_at - now())::int as pause
     from message_outbox order by created_at, id`)
 
-/** Waits until no message is being delivered, or waits for its first try. */
+/** Waits until every message was tried, and none is due or being delivered. */
 export async function settled(test: Pick<TestService, 'service'>): Promise<OutboxRow[]> {
   for (;;) {
     const { busy } = await test.service.app.db.one<{ busy: boolean }>(sql`

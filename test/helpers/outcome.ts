@@ -9,7 +9,7 @@ export const reasonOf = (call: Promise<unknown>): Promise<string> =>
     },
   )
 
-/** How often each outcome came, such as `{ ok: 1, cell_version_conflict: 19 }`. */
+/** The number of times each outcome occurred, such as `{ ok: 1, cell_version_conflict: 19 }`. */
 export async function tally(calls: Promise<unknown>[]): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const reason of await Promise.all(calls.map(reasonOf))) counts[reason] = (counts[reason] ?? 0) + 1

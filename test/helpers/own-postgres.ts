@@ -4,7 +4,9 @@ import { defaultSchema } from '../../src/db/servers/locate.ts'
 import { toUrl } from '../../src/testing/cluster.ts'
 import { type emptyDatabase, migratedDatabase } from '../fresh-database.ts'
 
-/** A database on the cluster of the test run, by default with the tables, and the settings that a server needs to use it. */
+/**
+ * A database on the cluster of the test run, by default with all tables, and the settings for a server that uses it.
+ */
 export async function ownPostgres(
   make: typeof emptyDatabase = migratedDatabase,
 ): Promise<{ env: Record<string, string>; open(): Promise<pg.Client> }> {

@@ -15,15 +15,15 @@ type Node = {
   Plans?: Node[]
 }
 
-/** The work of a statement: the worse of its custom and its generic plan. */
+/** The work of a statement; each value is the worse of its custom and its generic plan. */
 export type Work = {
-  /** Pages of tables and indexes that it read. */
+  /** Pages of tables and indexes read. */
   pages: number
   /** Rows that scans fetched, including those that a filter then dropped. */
   rows: Record<string, number>
   /** Tables read from end to end. */
   scanned: string[]
-  /** Indexes that it used. */
+  /** Indexes used. */
   indexes: string[]
 }
 
@@ -57,10 +57,10 @@ async function explainerOf(databaseUrl: string): Promise<pg.Client> {
   return client
 }
 
-/** Entries of a bitmap count as rows of its table. */
+/** Entries of a bitmap index scan count as rows of its table. */
 function count(node: Node, rows: Record<string, number>, work: Work, bitmapOf?: string): void {
   const { 'Node Type': type, 'Actual Loops': loops, 'Rows Removed by Filter': removed = 0 } = node
-  // A partition of the log counts as the log.
+  // A partition of the audit log counts as the log.
   const table = (node['Relation Name'] ?? (type === 'Bitmap Index Scan' ? bitmapOf : undefined))?.replace(
     /_\d+$/,
     '',

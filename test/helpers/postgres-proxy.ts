@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import pg from 'pg'
 import type { Connection } from '../../src/db/servers/connection.ts'
 
-/** A proxy in front of a database: `wire` passes on, or holds, what the two ends of each connection send. */
+/** A proxy in front of a database; `wire` passes on, or holds back, what the two ends of each connection send. */
 export async function postgresProxy(
   database: Connection,
   wire: (near: Socket, far: Socket) => void,

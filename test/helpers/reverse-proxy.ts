@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest'
 type Seen = { method: string; path: string; body: string; headers: IncomingMessage['headers'] }
 
 export type ReverseProxy = {
-  /** Its URL, with the path below which it has the service. */
+  /** The URL below which it serves the service. */
   url: string
   /** The requests so far. */
   seen: Seen[]
@@ -15,7 +15,7 @@ export type ReverseProxy = {
   answer(...with_: ((response: ServerResponse) => void)[]): void
 }
 
-/** A proxy as in production, which has a service below `/base` and may answer with pages of its own. */
+/** A proxy as in production: it serves a service below `/base`, and may answer with pages of its own. */
 export async function reverseProxy(to: string): Promise<ReverseProxy> {
   const seen: Seen[] = []
   const own: ((response: ServerResponse) => void)[] = []
@@ -43,13 +43,13 @@ export async function reverseProxy(to: string): Promise<ReverseProxy> {
   return { url: `http://127.0.0.1:${port}/base`, seen, answer: (...answers) => void own.push(...answers) }
 }
 
-/** An answer of the proxy itself. */
+/** A response from the proxy itself. */
 export const page =
   (status: number, text: string, headers: Record<string, string> = {}) =>
   (response: ServerResponse): void =>
     void response.writeHead(status, headers).end(text)
 
-/** Half an answer, then the connection is lost. */
+/** Half a response, then the connection is cut. */
 export const cutOff = (response: ServerResponse): void => {
   response.writeHead(200, { 'content-length': '100' })
   response.write('{"jsonrpc":')

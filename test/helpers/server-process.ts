@@ -10,19 +10,19 @@ import { postmasterPid, stopPostgres } from '../../src/embedded/postgres-process
 import { furnish } from '../kept-database.ts'
 import { inMemory } from '../memory.ts'
 
-/** What runs as `cellkeep`: the bundle of this run of the tests, elsewhere the sources. */
+/** The program that runs as `cellkeep`: the bundle in a test run, otherwise the sources. */
 export const entry =
   process.env.CELLKEEP_TEST_PROGRAM ?? fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
 
 const running = new Map<ChildProcess, string>()
 
 /**
- * A parent for working directories, in memory unless told otherwise: `initdb` and each start wait for the disk.
+ * A parent for working directories, in memory by default, because `initdb` and each start would wait for the disk.
  * Processes that still run in one are killed before it is removed.
  */
 export async function workspace(within = inMemory() ?? tmpdir()): Promise<{
   make(name: string): Promise<string>
-  /** Makes a working directory with an unused database. */
+  /** Makes a working directory with a new database. */
   furnished(name: string): Promise<string>
   remove(): Promise<void>
 }> {
@@ -54,9 +54,9 @@ export async function workspace(within = inMemory() ?? tmpdir()): Promise<{
   }
 }
 
-/** Gives the working directory an unused database. */
+/** Gives the working directory a new database. */
 export async function furnishPlace(cwd: string): Promise<void> {
-  // The processes run the bundled PostgreSQL, whichever the tests run on.
+  // The processes run the bundled PostgreSQL, which might not open a database of another version.
   if (!process.env.CELLKEEP_POSTGRES_BIN) await furnish(join(cwd, '.cellkeep'))
 }
 
@@ -81,7 +81,7 @@ export type ServerProcess = {
 
 export type Environment = Record<string, string>
 
-/** Runs `cellkeep <args>` until it exits, with `input` on standard input; `program` is that of another release. */
+/** Runs `cellkeep <args>` until it exits, with `input` on standard input; `program` may be another release. */
 export async function runCellkeep(
   cwd: string,
   args: string[],
@@ -124,10 +124,10 @@ export async function startServer(
   }
 }
 
-/** The first account, created with the token file as an operator would. */
+/** The first account, which `bootstrap` creates. */
 export const firstAccount = { username: 'ada', password: 'correct horse battery' } as const
 
-/** Creates it; the client is then signed in. */
+/** Creates the first account with the token file, as an operator would; the client is then signed in. */
 export async function bootstrap({ cwd, client }: ServerProcess): Promise<void> {
   const token = await readFile(join(cwd, '.cellkeep', 'bootstrap_token'), 'utf8')
   await client.account.bootstrap({ token: token.trim(), ...firstAccount })

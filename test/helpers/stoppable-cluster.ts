@@ -9,8 +9,8 @@ import { copyDirectory, keptDatabase } from '../kept-database.ts'
 import { inMemory } from '../memory.ts'
 
 /**
- * A PostgreSQL that the test may stop, restart and freeze. With `from: null` it is made anew, with a system identifier
- * that no other has.
+ * A PostgreSQL that a test can stop, restart and freeze. With `from: null` it is created anew, with a system identifier
+ * of its own.
  */
 export async function stoppableCluster(
   initial: Record<string, string> = {},
@@ -44,12 +44,12 @@ export async function stoppableCluster(
      * Makes it a standby from the next start on, until it is promoted. Needs `wal_level` `replica` from the beginning.
      */
     demote: () => writeFile(join(db, 'standby.signal'), ''),
-    /** Replaces its directory by that of the other: what is here is lost. Both must be stopped. */
+    /** Replaces its data directory by a copy of the other's. Both must be stopped. */
     replaceBy: async ({ db: other }: { db: string }) => {
       await rm(db, { recursive: true })
       await copyDirectory(other, db)
     },
-    /** From the next start on it follows the primary as its standby of this name. */
+    /** From the next start on, it follows the primary as the standby of this name. */
     follow: async ({ dir: primary }: { dir: string }, name = 'standby') => {
       await writeFile(join(db, 'standby.signal'), '')
       await appendFile(

@@ -5,7 +5,7 @@ import type { Follower } from './followers.ts'
 
 export type StreamFollowing = {
   headers: Record<string, string>
-  /** How often its connection is cut, spread evenly over this many rows. */
+  /** The number of times its connection is cut, spread evenly over this many rows. */
   reconnects: number
   rows: number
 }

@@ -8,7 +8,7 @@ const bytesOf = (secret: string): Buffer => {
   return Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)))
 }
 
-/** The code of a secret as people are shown it, so many steps from now. */
+/** The code of a secret, as authenticator apps show it, this many steps from now. */
 export const codeOf = (secret: string, steps = 0, now = Date.now()): string =>
   codeAt(bytesOf(secret), Math.floor(now / 30_000) + steps)
 
@@ -30,10 +30,10 @@ export async function guarded(
 ): Promise<Guarded> {
   const account = await test.account(input)
   const { secret } = await account.client.account_totp_enrol()
-  // By the clock that judges the code, which is a few milliseconds off ours.
+  // By the clock that judges the code, which may differ from ours by milliseconds.
   const { clock } = test.service.app.db
   const confirm = () => account.client.account_totp_confirm({ code: codeOf(secret, -1, clock.now()) })
-  // A step may end between making the code and checking it.
+  // Repeated, because a step may end between making the code and checking it.
   const { recovery_codes } = await confirm().catch(confirm)
   return { ...account, secret, recovery_codes: recovery_codes ?? [] }
 }

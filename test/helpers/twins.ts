@@ -4,7 +4,7 @@ import pg from 'pg'
 import { copyDirectory } from '../kept-database.ts'
 import { stoppableCluster } from './stoppable-cluster.ts'
 
-/** A server that runs, and its standby, which waits to be promoted and follows nobody. */
+/** A running server, and a standby that waits to be promoted and follows nobody. */
 export async function twins(prepare: (url: string) => Promise<void>) {
   const [one, other] = await Promise.all([
     stoppableCluster({ wal_level: 'replica' }),
@@ -26,7 +26,7 @@ export async function rebuild(from: Cluster, to: Cluster): Promise<void> {
   await to.demote()
 }
 
-/** Runs statements on a server directly, whatever the service thinks of it. */
+/** Runs statements on a server directly, past the service. */
 export async function on(url: string, ...texts: string[]): Promise<pg.QueryResult['rows']> {
   const client = new pg.Client(url)
   client.on('error', () => {})

@@ -1,4 +1,4 @@
-/** Calls whose data says `wait` stop in their hook, a large cell under its lock, until they are released. */
+/** Calls whose data says `wait` stop in their hook until they are released; a large cell is locked meanwhile. */
 export function waitingCalls() {
   let gate = { entered: () => {}, opened: Promise.resolve() }
   return {

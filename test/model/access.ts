@@ -16,7 +16,7 @@ export type ModelCell = {
   path: string | null
   version: number
   isDeleted: boolean
-  /** Seconds of its timestamps as a row; few different ones, so that ids decide the order of many. */
+  /** The seconds of its timestamps; few different values, so that often the ids decide the order. */
   created: number
   updated: number | null
   /** Edges by name or position. An edge that leads to a deleted cell does not exist for any caller. */

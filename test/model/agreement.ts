@@ -128,7 +128,9 @@ type Explained = {
   reasons: { tier: string; cell_grant_id: string | null }[]
 }
 
-/** `cell_access_explain` must say what the other methods have just answered, to the caller and to who manages the cell. */
+/**
+ * `cell_access_explain` must agree with the other methods, both for the caller and for someone who manages the cell.
+ */
 async function explainedAlike(
   { stage, model, who }: View,
   cell: ModelCell,
@@ -164,7 +166,7 @@ async function explainedAlike(
   }
 }
 
-/** Null for an expected refusal. Its reason is compared elsewhere. */
+/** Null for an expected refusal, whose reason is compared elsewhere. */
 function refused(error: { data?: { reason?: string } }): null {
   if (!['cell_not_found', 'authentication_required'].includes(error.data?.reason ?? '')) throw error
   return null

@@ -115,7 +115,7 @@ const order = fc.record({
 /** A move by one caller, then a check of the world as another caller sees it, with one cell in detail. */
 export const step = fc.record({
   by: who,
-  /** Picks an actor that may make the move, if there is one: at random, few moves would succeed. */
+  /** Whether to pick an actor that may make the move, if there is one; by chance alone, few moves would succeed. */
   isAllowed: fc.constantFrom(true, true, false),
   move: anyMove,
   watcher: who,

@@ -1,7 +1,9 @@
 import { type Queryable, sql } from '../../src/db/db.ts'
 import type { Held, Model, ModelCell } from './access.ts'
 
-/** Inserts a model as rows: no method makes system cells, grants to owners or cells that are deleted already. */
+/**
+ * Inserts a model as rows, because no method makes system cells, grants to owners or cells that are already deleted.
+ */
 export async function insertModel(db: Queryable, actorIds: readonly string[], model: Model): Promise<void> {
   const actorId = (n: number | null): string | null => (n === null ? null : (actorIds[n] as string))
   const cells = model.cells.map(({ id, owner, visibility, kind, path, isDeleted, created, updated }) => ({
@@ -74,7 +76,7 @@ export const orphan = (db: Queryable, { id }: ModelCell): Promise<number> =>
 
 export type EdgeRow = { near: string; key: string; far: string }
 
-/** The stored edges of all cells but these. */
+/** The stored edges of all other cells. */
 export const edgesOfOthers = async (db: Queryable, known: readonly string[]) => ({
   fields: await db.rows<EdgeRow>(sql`
     select source_id as near, name as key, target_id as far from cell_field where source_id <> all(${known}::uuid[])`),

@@ -25,7 +25,7 @@ export type Plan = {
   answer?: object
   apply?(answer: never, stage: Stage): void | Promise<void>
 }
-/** A change that no call makes. */
+/** A change that happens without a call. */
 export type Event = { happen(stage: Stage): Promise<unknown> }
 
 /** No move creates or clones beyond this number of cells, so that each step stays small. */
@@ -85,7 +85,7 @@ const rules: Rules = {
       method: 'cell_update',
       params: {
         cell_id: cell.id,
-        // Differs from the stored value, also from one that a clone copied, so that it is always a change.
+        // Differs from the stored value, and from one that a clone copied, so that it is always a change.
         ...(patch !== undefined && { data_patch: { value: `${patch} ${cell.id} ${cell.version}` } }),
         ...(visibility !== undefined && { visibility }),
         ...(path !== undefined && { path }),

@@ -77,7 +77,7 @@ export async function openStage(): Promise<Stage> {
     limit_cell_clone: 'off',
     limit_cell_read: 'off',
     limit_lookup: 'off',
-    // Each connection plans every statement for itself, which costs more than all the rows of a world.
+    // Few, because each connection plans every statement for itself, which costs more than all the rows of a world.
     database_pool_max: 2,
   })
   const actors: { id: string; cookie: string }[] = []
@@ -98,7 +98,7 @@ export async function openStage(): Promise<Stage> {
 /** Empties the stage and builds the world on it. */
 export async function build(stage: Stage, seed: SeedWorld): Promise<Model> {
   const { db } = stage.test.service.app
-  // Not truncate, after which every connection would plan every statement anew.
+  // Not truncate, as that would make every connection plan every statement anew.
   for (const table of ['cell', 'role_grant']) await db.run(sql`delete from ${sql.raw(table)}`)
   const model: Model = { cells: [], held: [] }
   const taken = new Set<string | null>()

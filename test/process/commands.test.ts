@@ -36,8 +36,6 @@ async function signIn(server: ServerProcess, username: string, password = secret
   return response.headers.getSetCookie()[0]?.split(';')[0] as string
 }
 
-// Each command is a process, which takes seconds to start on a busy machine.
-
 describe('beside a running server', () => {
   let server: ServerProcess
   let database: number | undefined
@@ -75,7 +73,7 @@ describe('beside a running server', () => {
     expect(await status(server, cookie)).toBe(401)
   })
 
-  test('a new password is read from standard input and stands nowhere', async () => {
+  test('a new password is read from standard input and is shown nowhere', async () => {
     const next = 'an even longer password'
     const { code, stdout, stderr } = await cellkeep(['account', 'set-password', 'ada'], next)
     expect([code, stdout.join('\n') + stderr]).toEqual([0, expect.not.stringContaining(next)])
@@ -107,19 +105,19 @@ describe('beside a running server', () => {
   test.for([
     ['SIGINT', 130, undefined],
     ['SIGTERM', 143, undefined],
-    // As npm sends it, which forwards what the terminal has sent.
+    // npm also forwards the signal that the terminal has already sent.
     ['SIGINT', 130, 'SIGTERM'],
   ] as const)('%s in the middle of a backup leaves no part of a file', async ([signal, code, forwarded]) => {
     const client = new pg.Client(connectionTo(join(cwd, '.cellkeep', 'socket'), 'cellkeep'))
     await client.connect()
     onTestFinished(() => client.end())
-    // It holds the backup up once its file is there.
+    // Blocks the backup once its file exists.
     await client.query('begin; lock table cellkeep.cell_item')
     const file = join(cwd, `${signal}.ckb`)
     const child = spawn(process.execPath, [entry, 'backup', file], {
       cwd,
       env: { ...process.env, ...(forwarded && { npm_lifecycle_script: 'cellkeep backup' }) },
-      // A session of its own, as cron gives it.
+      // A session of its own, as under cron.
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe'],
     })
@@ -144,8 +142,8 @@ describe('beside a running server', () => {
   test.for([
     ['backup', 'short'],
     ['audit', 'export', '--out', 'short'],
-  ])('what stopped a file from being written to its end is told: %j', async (words) => {
-    // What a full disk does, without one.
+  ])('the cause that stopped the writing of a file is reported: %j', async (words) => {
+    // Limits the size of files, so that writes fail as on a full disk.
     const small = `trap '' XFSZ; ulimit -f 1; exec "$@"`
     const child = spawn('/bin/sh', ['-c', small, 'sh', process.execPath, entry, ...words], {
       cwd,
@@ -163,7 +161,7 @@ describe('beside a running server', () => {
   test('SIGTERM in the middle of an export leaves no part of a file', async () => {
     const client = new pg.Client(connectionTo(join(cwd, '.cellkeep', 'socket'), 'cellkeep'))
     await client.connect()
-    // It holds the export up once its file is there.
+    // Blocks the export once its file exists.
     await client.query('begin; lock table cellkeep.audit_log')
     const child = spawn(process.execPath, [entry, 'audit', 'export', '--out', 'rows'], {
       cwd,
@@ -191,7 +189,7 @@ describe('beside a running server', () => {
         stdio: ['ignore', 'pipe', 'inherit'],
       },
     )
-    // The output stays open as long as `tail` runs, which finds out by the next row that it writes.
+    // `tail` notices that `head` is gone only when it writes the next row; until then its output stays open.
     let isEnded = false
     const ended = once(child, 'close').finally(() => {
       isEnded = true
@@ -206,7 +204,7 @@ describe('beside a running server', () => {
     expect([line, await ended]).toEqual([expect.stringContaining(' account_create '), [0, null]])
   })
 
-  test('the database stays the server’s, and goes with it', async () => {
+  test('the database stays with the server, and stops with it', async () => {
     expect(await databaseOf(cwd)).toBe(database)
     const { code } = await server.end('SIGTERM')
     expect(code).toBe(0)
@@ -228,7 +226,7 @@ describe('without a server', () => {
     })
     const ended = once(child, 'exit')
     await expect.poll(() => databaseOf(cwd)).toBeDefined()
-    // Before that it may still be opening the database, which a signal waits for.
+    // Any earlier, the signal might have to wait until the database is open.
     child.kill('SIGTERM')
     expect(await ended).toEqual([143, null])
     expect(await databaseOf(cwd)).toBeUndefined()

@@ -5,7 +5,6 @@ import { createClient } from '../../src/client/client.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
 import { bootstrap, runCellkeep, startServer, workspace } from '../helpers/server-process.ts'
 
-// Each test starts processes and databases, which takes long on a busy machine.
 const space = await workspace()
 afterAll(() => space.remove())
 

@@ -3,7 +3,6 @@ import { crashTest } from '../helpers/crash.ts'
 import { gatedConfig } from '../helpers/gate.ts'
 import { bootstrap, databaseOf, startServer, workspace } from '../helpers/server-process.ts'
 
-// Each test starts processes and databases, which takes long on a busy machine.
 // One working directory, so that every round also checks the writes of earlier rounds. `npm run durability` runs ten
 // rounds of each kind.
 const space = await workspace()
@@ -22,7 +21,7 @@ test('after kill -9 of both amid writes the next start recovers every acknowledg
   await crash.round('both')
 })
 
-test('a mutation whose database dies while its hook runs is carried out once more, and nothing escapes', async () => {
+test('a mutation whose database dies while its hook runs is repeated once, and no error escapes', async () => {
   const cwd = await space.furnished('hook')
   const gate = await gatedConfig(cwd)
   const server = await startServer(cwd)

@@ -41,7 +41,7 @@ async function mountSmallDisk(name: string): Promise<string> {
   return dir
 }
 
-/** A server on its own disk, which another program fills up. */
+/** A server on a disk of its own, which the test can fill up. */
 async function onSmallDisk(name: string, env: Environment = {}) {
   const cwd = await mountSmallDisk(name)
   await furnishPlace(cwd)
@@ -56,7 +56,7 @@ async function onSmallDisk(name: string, env: Environment = {}) {
   const ballast = join(cwd, 'ballast')
   return {
     server,
-    /** Leaves roughly this many bytes free: the database writes too. */
+    /** Leaves roughly this many bytes free; the database writes too. */
     fill: async (left: number) => {
       const file = await open(ballast, 'a')
       try {
@@ -128,7 +128,7 @@ it.skipIf(why !== undefined)('on a full disk writes answer storage_full, and rea
   await fill(0)
   const reasons = new Set<string>()
   for (let count = 0; count < 60; count++) reasons.add(await reasonOf(create(server)))
-  // What fits into existing pages is stored.
+  // Writes that fit into existing pages still succeed.
   reasons.delete('ok')
   expect([...reasons]).toEqual(['storage_full'])
   await readsGoOn(server, cell.id)
@@ -141,7 +141,7 @@ it.skipIf(why !== undefined)('on a full disk writes answer storage_full, and rea
 })
 
 it.skipIf(why !== undefined)(
-  'where not even the write-ahead log has room, all comes back with the room',
+  'if not even the write-ahead log has room, everything recovers once there is room',
   async () => {
     const { server, fill, free } = await onSmallDisk('panic', { CELLKEEP_DISK_RESERVE: 'off' })
     const { cell } = await create(server)

@@ -22,7 +22,7 @@ await writeFile(join(cwd, 'users.jsonl'), lines.join('\n'))
 const counted = async () =>
   (await db.one<{ n: number }>(sql`select count(*) as n from account_import where source = 'users.jsonl'`)).n
 
-/** Runs the command until more lines are in than before, and ends it there by the signal. */
+/** Runs the command until it has imported more accounts, then ends it by the signal. */
 async function endWith(signal: NodeJS.Signals): Promise<number | null> {
   const before = await counted()
   const child = spawn(process.execPath, [entry, 'account', 'import', 'users.jsonl'], {

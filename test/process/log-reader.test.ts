@@ -15,7 +15,7 @@ import { entry, workspace } from '../helpers/server-process.ts'
 const space = await workspace()
 afterAll(() => space.remove())
 
-/** More than the output buffers, plus what a pipe holds. */
+/** More lines than the output buffer and a pipe hold. */
 const requests = 20_000
 
 /** A server whose log goes into a pipe that nobody reads yet. */
@@ -58,7 +58,7 @@ test('lines that nobody reads are held up to a limit; the reader who comes back 
   })
   await told.promise
   expect(seen + missing).toBeGreaterThanOrEqual(requests)
-  // The line of the request to /ready counts too, and those of the server itself.
+  // The log also has the lines of the request to /ready and of the server itself.
   expect(seen + missing).toBeLessThan(requests + 100)
   expect(missing).toBeGreaterThan(requests / 4)
   expect(JSON.parse(await ask(`${url}/ready`, new Agent()))).toEqual({ ready: true })
@@ -79,7 +79,7 @@ test('the server keeps running when the readers of its log and messages are gone
   const { child, url, reader } = await unreadServer('gone')
   closeSync(reader)
   child.stderr.destroy()
-  // Enough to be written at once.
+  // Enough that the server writes it at once.
   await fillLog(url, 500)
   expect(await ask(`${url}/health`, new Agent())).toBe('{"status":"ok"}')
   child.kill('SIGTERM')

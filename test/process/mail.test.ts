@@ -5,11 +5,13 @@ import { afterAll, expect, test } from 'vitest'
 import { ownPostgres } from '../helpers/own-postgres.ts'
 import { runCellkeep, type ServerProcess, startServer, workspace } from '../helpers/server-process.ts'
 
-// Each test starts processes and databases, which takes long on a busy machine.
 const space = await workspace()
 afterAll(() => space.remove())
 
-/** Keeps what it delivers in a file; as long as `die` is there, the process dies instead of going on. */
+/**
+ * Appends what it delivers to a file. If `die` exists, it is removed and the process dies: before it appends, or after
+ * it if `after` exists too.
+ */
 const config = `
   import { appendFileSync, existsSync, unlinkSync } from 'node:fs'
   export default {
@@ -48,7 +50,7 @@ test.each([
   expect((await runCellkeep(cwd, words, env, 'correct horse battery\n')).code).toBe(0)
   await recover(first)
   await first.ended
-  // What would be so a minute later: the lease of the dead process is over.
+  // As a minute later: the lease of the dead process has ended.
   const client = new pg.Client(env.CELLKEEP_DATABASE_URL)
   await client.connect()
   const { rowCount } = await client.query(

@@ -3,7 +3,6 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { runCellkeep, startServer, workspace } from '../helpers/server-process.ts'
 import { stoppableCluster } from '../helpers/stoppable-cluster.ts'
 
-// Each test starts processes and databases, which takes long on a busy machine.
 const space = await workspace()
 const cluster = await stoppableCluster()
 const port = await freePort()
@@ -28,7 +27,7 @@ async function freePort(): Promise<number> {
 }
 
 const ask = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${port}${path}`, { method })
-/** How long the quickest of three took, as the machine may be busy with other tests. */
+/** The time of the quickest of three scrapes, as the machine may be busy with other tests. */
 async function quickestMs(): Promise<number> {
   const scrapes: number[] = []
   for (let number = 0; number < 3; number++) {
@@ -61,7 +60,7 @@ describe('metrics of a process', () => {
     expect(new Set(server.log().map(({ node }) => node))).toEqual(new Set(['web-1']))
   })
 
-  test('answer at once while the database is away, whose loss is a few lines of the log', async () => {
+  test('answer at once while the database is away, which is only a few lines in the log', async () => {
     await ready('ok')
     await cluster.stop()
     const before = server.log().length
@@ -77,7 +76,7 @@ describe('metrics of a process', () => {
     const failed = answers.filter(({ status }) => status === 503)
     expect(failed.length).toBeGreaterThan(250)
     await ready('db_unreachable')
-    // What waits for the database waits for five seconds.
+    // A scrape that waited for the database would take five seconds.
     expect(await quickestMs()).toBeLessThan(1_000)
     const lines = server.log().slice(before)
     const alerts = lines.filter(({ level }) => level !== 'info')

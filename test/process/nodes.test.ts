@@ -15,7 +15,6 @@ import { type Environment, firstAccount, startServer, workspace } from '../helpe
 import { shell } from '../helpers/shell.ts'
 import { openSocket } from '../helpers/sockets.ts'
 
-// Each test starts several processes, which takes long on a busy machine.
 const space = await workspace()
 afterAll(() => space.remove())
 let count = 0
@@ -39,7 +38,7 @@ const json = async (answer: Response): Promise<Body> => (await answer.json()) as
 const call = (url: string, cookie: string, method: string, params: object = {}) =>
   post(url, '/api/rpc', { jsonrpc: '2.0', id: 1, method, params }, cookie)
 
-/** The session cookie of the first account. */
+/** Creates the first account; resolves to its session cookie. */
 async function bootstrapped({ url, cwd }: { url: string; cwd: string }): Promise<string> {
   const token = (await readFile(join(cwd, '.cellkeep', 'bootstrap_token'), 'utf8')).trim()
   const made = await post(url, '/api/account/bootstrap', { token, ...firstAccount })
@@ -75,7 +74,7 @@ test('nodes are restarted and drained one by one behind a balancer: no call fail
       await delay(30)
     }
   })
-  /** A socket and a stream of this node, and how they end. */
+  /** Opens a socket and a stream on this node; the returned function resolves to how they ended. */
   const connections = async (name: string) => {
     const socket = await openSocket(serverOf(name).url, { cookie })
     const stream = await fetch(`${serverOf(name).url}/api/account/audit/stream`, { headers: { cookie } })
@@ -115,7 +114,7 @@ test('nodes are restarted and drained one by one behind a balancer: no call fail
   const client = await own.open()
   expect((await client.query('select count(*)::int as cells from cell')).rows).toEqual([{ cells: load.done }])
 
-  // One hangs: it says nothing more, and the frame tells.
+  // A node that hangs no longer reports itself, and the frame shows that.
   serverOf('web-2').signal('SIGSTOP')
   await client.query(`update node set seen_at = seen_at - interval '15 seconds' where name = 'web-2'`)
   const frame = JSON.parse((await cellkeep(['top', '--json'])).stdout)
@@ -130,13 +129,13 @@ test('nodes are restarted and drained one by one behind a balancer: no call fail
   ])
   serverOf('web-2').signal('SIGCONT')
   await ready(2)
-  // One that is killed stays as silent, one that stops is gone.
+  // A killed node stays in the table, silent; a stopped one is removed.
   await serverOf('web-2').end('SIGKILL')
   await serverOf('web-1').end('SIGTERM')
   expect((await client.query('select name from node')).rows).toEqual([{ name: 'web-2' }])
 })
 
-/** A module that shifts the clock of the process which imports it. */
+/** A module that shifts the clock of its process. */
 async function shiftedClock(minutes: number): Promise<string> {
   const path = join(await space.make(`clock-${++count}`), 'clock.mjs')
   await writeFile(
@@ -155,7 +154,7 @@ globalThis.Date = class extends Real {
   return `--import ${pathToFileURL(path)}`
 }
 
-test('with clocks ten minutes wrong both ways, what is valid and what is over is as with right ones', async () => {
+test('clocks ten minutes wrong in both directions change nothing about what is valid and what is over', async () => {
   const own = await ownPostgres()
   const env = { ...own.env, CELLKEEP_LIMIT_STORE: 'postgres', CELLKEEP_LIMIT_LOGIN_ACCOUNT: '2/900' }
   const ahead = await start({ ...env, NODE_OPTIONS: await shiftedClock(10) }, 'ahead')

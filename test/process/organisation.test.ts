@@ -12,7 +12,7 @@ import { realProvider } from '../helpers/real-provider.ts'
 import { bootstrap, runCellkeep, startServer, workspace } from '../helpers/server-process.ts'
 import { codeOf } from '../helpers/totp.ts'
 
-/** An organisation from its first start on: a real server, mail server, provider and commands; no statement in SQL. */
+/** An organisation from its first start on, with a real server, mail server, provider and commands, and without SQL. */
 const [space, mail, provider] = await Promise.all([
   workspace(),
   mailServer(),
@@ -32,7 +32,7 @@ const config = {
   oidc: [{ ...corp, userinfo: true, on_unknown: 'invite_only' }],
 }
 await writeFile(join(cwd, 'cellkeep.config.mjs'), `export default ${JSON.stringify(config)}`)
-// The provider of this test speaks http, which only development allows.
+// The provider of this test uses http, which only development allows.
 const env = { CELLKEEP_ENV: 'development' }
 const server = await startServer(cwd, env)
 
@@ -47,7 +47,7 @@ async function linkTo(address: string, after = 0): Promise<string> {
   return found()?.link?.split('#ticket=')[1] ?? ''
 }
 const password = (name: string) => `the password of ${name}`
-/** Accepts an invite as its mail says. */
+/** Accepts an invite by the link in its mail. */
 async function accept(name: string): Promise<string> {
   const email = `${name}@corp.example`
   const body = { username: name, email, password: password(name), invite_token: await linkTo(email) }
@@ -57,7 +57,7 @@ async function accept(name: string): Promise<string> {
 }
 
 it('moves in, loses a password, a phone and a token, and reads all of it in the audit log', async () => {
-  // The admin adds a second factor before anything else is allowed.
+  // The admin must add a second factor before anything else is allowed.
   await bootstrap(server)
   const ada = server.client
   expect(await reasonOf(ada.invite_create({ username: 'bob' }))).toBe('second_factor_enrolment_required')
@@ -76,12 +76,12 @@ it('moves in, loses a password, a phone and a token, and reads all of it in the 
     as(await accept('frank')),
   ]
 
-  // One through the provider.
+  // One joins through the provider.
   const { url, flow } = await start(server, { invite_token: await linkTo('erin@corp.example') })
   const entered = await finish(server, { flow, query: await provider.browse(url, 'erin') })
   expect(entered.json).toEqual({ ok: true, created: true, linked: false })
 
-  // One by passkey.
+  // One signs in by passkey.
   const phone = device()
   await addPasskey({ client: frank }, phone)
   const { status, cookie } = await signInWith(server, phone)
@@ -105,7 +105,7 @@ it('moves in, loses a password, a phone and a token, and reads all of it in the 
   await ada.admin_account_factors_clear({ account_id: found?.account.id ?? '' })
   expect((await logIn('carol', password('carol'))).status).toBe(200)
 
-  // A stolen token, ended by its owner.
+  // A stolen token, which its owner revokes.
   const stolen = await dave.account_token_create({
     name: 'deploy',
     scope: { kind: 'full' },
@@ -116,15 +116,15 @@ it('moves in, loses a password, a phone and a token, and reads all of it in the 
   await dave.account_token_revoke({ token_id: stolen.id })
   expect(await reasonOf(thiefs.account_verify())).toBe('authentication_required')
 
-  // The users of the system before.
+  // The users of the previous system are imported.
   const [, hash] = foreignHashes.find(([name]) => name.startsWith('bcrypt')) ?? []
   const users = ['grace', 'heidi'].map((username) => JSON.stringify({ username, password: hash }))
   await writeFile(join(cwd, 'users.jsonl'), users.join('\n'))
   expect((await runCellkeep(cwd, ['account', 'import', 'users.jsonl'], env)).code).toBe(0)
   expect((await logIn('grace', foreignPassword)).status).toBe(200)
 
-  // The admin comes back with the second factor, and reads what happened. The step of the confirmation may still run, and
-  // is used up; the next one is accepted early.
+  // The admin signs in with the second factor and reads what happened. The confirmation may have used up the current
+  // step, so the code of the next one is sent, which is accepted early.
   const first = await logIn('ada', 'correct horse battery')
   expect(first.status).toBe(401)
   const second = await post('/second_factor', { totp: codeOf(secret, 1) }, { cookie: first.cookie ?? '' })
@@ -138,7 +138,7 @@ it('moves in, loses a password, a phone and a token, and reads all of it in the 
   expect(Object.fromEntries(count)).toEqual({
     ...{ bootstrap: 1, invite_create: 5, signup: 5, 'signup failed': 1, account_create: 2 },
     ...{ login: 5, 'login failed': 1, second_factor: 1, ticket_create: 6, password_reset: 1 },
-    // Each TOTP with its recovery codes, and a passkey.
+    // Two TOTPs, each with recovery codes, and a passkey.
     ...{ factor_add: 5, factor_remove: 2, token_create: 1, token_revoke: 1 },
   })
   expect(JSON.stringify(events)).not.toContain(stolen.token)

@@ -17,7 +17,6 @@ import {
   workspace,
 } from '../helpers/server-process.ts'
 
-// Each test starts processes and databases, which takes long on a busy machine.
 const space = await workspace()
 afterAll(() => space.remove())
 
@@ -172,7 +171,7 @@ test('the command of the start message reads the token from whatever directory',
   await server.end('SIGKILL')
 })
 
-test('a database that cannot be reached is said in one sentence', async () => {
+test('a database that cannot be reached is reported in one sentence', async () => {
   const cwd = await space.make('unreachable')
   const closed = await closedPort()
   const ended = await runCellkeep(cwd, ['start'], {

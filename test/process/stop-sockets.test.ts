@@ -8,7 +8,6 @@ import { ownPostgres } from '../helpers/own-postgres.ts'
 import { type Environment, startServer, workspace } from '../helpers/server-process.ts'
 import { openSocket, outcomeOf } from '../helpers/sockets.ts'
 
-// Each test starts processes and databases, which takes long on a busy machine.
 const space = await workspace()
 afterAll(() => space.remove())
 let count = 0

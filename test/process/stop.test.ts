@@ -18,12 +18,11 @@ import {
   workspace,
 } from '../helpers/server-process.ts'
 
-// Each test starts processes and databases, which takes long on a busy machine.
 const space = await workspace()
 afterAll(() => space.remove())
 let count = 0
 
-/** A server, signed in, with one mutation that waits inside its transaction. */
+/** A server with a signed-in client and a mutation that waits inside its transaction. */
 async function serverWithRunningMutation(env: Environment, extra?: string) {
   const cwd = await space.make(`stop-${++count}`)
   const gate = await gatedConfig(cwd, extra)
@@ -46,7 +45,7 @@ test('at SIGTERM a running mutation is answered and kept with its audit row; lat
 
   server.signal('SIGTERM')
   await server.logged('stopping')
-  // On a connection that was open before: no new ones are accepted.
+  // On a connection that is already open, as no new ones are accepted.
   const refused = await ask(`${server.url}/api/account/status`, agent)
   expect(refused).toEqual({ status: 503, connection: 'close', body: '{"error":"shutting_down"}' })
   await expect(openSocket(server.url)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
@@ -142,7 +141,7 @@ test('clients that never send the rest of a body, or read no answer, do not hold
   )
   await once(unread, 'readable')
   const head = 'POST /api/rpc HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99\r\n'
-  // The response 100 shows that the request is running.
+  // The response 100 shows that the request has begun.
   const socket = await openSocket(server.url, `${head}Expect: 100-continue\r\n\r\n{`)
   await once(socket, 'data')
   const answer = once(socket, 'data')
@@ -158,7 +157,7 @@ test('a second signal ends at once', async () => {
   expect((await server.end('SIGTERM')).code).toBe(1)
 })
 
-test('in a script of npm, which passes on what all processes got already, it ends properly', async () => {
+test('in an npm script, which forwards a signal that all processes already got, it ends properly', async () => {
   const { env } = await ownPostgres()
   const cwd = await space.make('npm')
   const server = await startServer(cwd, { ...env, npm_lifecycle_script: 'cellkeep start' })
@@ -180,7 +179,7 @@ test('during the shutdown delay readiness says no and everything else is served'
   expect((await server.end('SIGINT')).code).toBe(1)
 })
 
-test('what a config file leaves running does not keep the process', async () => {
+test('what a config file leaves running does not keep the process alive', async () => {
   const { gate, server, answer } = await serverWithRunningMutation(
     (await ownPostgres()).env,
     'setInterval(() => {}, 1000)',

@@ -14,13 +14,12 @@ import {
   workspace,
 } from '../helpers/server-process.ts'
 
-// Each test starts processes, which takes long on a busy machine.
 const space = await workspace()
 afterAll(() => space.remove())
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The package as a later release would be, with more steps. */
+/** A copy of the package as a later release, with more migration steps. */
 async function release(version: string, steps: Record<string, string>): Promise<string> {
   const dir = await space.make(`cellkeep-${version}`)
   await mkdir(join(dir, 'bin'))
@@ -33,7 +32,7 @@ async function release(version: string, steps: Record<string, string>): Promise<
   return join(dir, 'bin', 'cellkeep.js')
 }
 
-/** Writes one cell after another, and counts the calls that fail. */
+/** Creates cells one after another, and collects the calls that fail. */
 function load(...clients: ServerProcess['client'][]) {
   let isOver = false
   const failed: string[] = []
@@ -43,7 +42,7 @@ function load(...clients: ServerProcess['client'][]) {
       const made = await client.try.cell_create({ data: { text: 'x' } })
       if (made.ok) written += 1
       else failed.push(`${made.error.reason}`)
-      // Leaves the processor to what is upgraded.
+      // Leaves processor time to the upgrade.
       await delay(10)
     }
   }
@@ -93,7 +92,7 @@ select (select jsonb_build_object('id', id) from batch order by id desc limit 1)
     { step: '9004_tighten', nodes_go_on: false, nodes_below: [expect.stringContaining('(0.1.0)')] },
   ])
   const refused = await runCellkeep(cwd, ['migrate', 'run'], env, '', next)
-  // Where a step takes more than a second, lines about its progress come before.
+  // If a step takes more than a second, lines about its progress precede this one.
   expect(refused).toMatchObject({ code: 3, stderr: expect.stringMatching(/^9004_tighten .*\(0\.1\.0\)/m) })
   const status = await runCellkeep(cwd, ['migrate', 'status'], env, '', next)
   expect(status.stdout[0]).toMatch(/(\d+) of \d+ steps are done\./)

@@ -11,7 +11,7 @@ import { auditRows } from '../helpers/audit-rows.ts'
 import { cellRows } from '../helpers/cell-rows.ts'
 import { entry, runCellkeep, workspace } from '../helpers/server-process.ts'
 
-/** More of them: `VERIFY_ROWS=1000000 npx vitest run test/process/verify.test.ts --test-timeout 3600000`. */
+/** To verify more rows: `VERIFY_ROWS=1000000 npx vitest run test/process/verify.test.ts --test-timeout 3600000`. */
 const rows = Number(process.env.VERIFY_ROWS ?? 3_000)
 
 const space = await workspace()
@@ -49,7 +49,7 @@ it('verifies a file on a server of its own, of which nothing is left', async () 
   expect(await left()).toEqual([])
 })
 
-/** Ends a run as soon as its server is up; resolves to the pid of that server. */
+/** Signals a run as soon as its server is up; resolves to the pid of that server. */
 async function ended(signal: NodeJS.Signals): Promise<number> {
   const child: ChildProcess = spawn(process.execPath, [entry, 'restore', file, '--verify'], {
     cwd,
@@ -71,7 +71,7 @@ async function ended(signal: NodeJS.Signals): Promise<number> {
   }
 }
 
-it('ended by a signal it leaves nothing; killed, the next run removes what it left', async () => {
+it('a run ended by a signal leaves nothing; what a killed one left is removed by the next', async () => {
   await ended('SIGTERM')
   expect(await left()).toEqual([])
 

@@ -24,7 +24,7 @@ const rows = <T>(statement: ReturnType<typeof sql>) => test.service.app.db.rows<
 const purge = ({ id }: { id: string }) => client.account_purge({ account_id: id, confirm: true })
 const nobody = '00000000-0000-4000-8000-000000000000'
 
-/** Rows of every table that hold this text anywhere, by table. */
+/** The number of rows that hold this text anywhere, by table. */
 async function mentions(text: string): Promise<Record<string, number>> {
   await numberRows(test.service.app.db)
   const tables = await rows<{ name: string }>(sql`

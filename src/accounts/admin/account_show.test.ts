@@ -18,8 +18,8 @@ describe('findAccount', () => {
     expect((await ops().findAccount({ ref })).account.username).toBe('finder')
   })
 
-  it('takes an id for an id, though another account is named like it', async () => {
-    // A username begins with a letter, as some ids do.
+  it('takes an id as an id, even if another account is named like it', async () => {
+    // Such a name is possible: usernames begin with a letter, as some ids do.
     const id = 'abcdef00-0000-4000-8000-00000000000a'
     await test.account({ username: id })
     expect((await ops().findAccount({ ref: id })).account.username).toBe(id)

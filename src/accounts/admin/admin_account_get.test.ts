@@ -46,7 +46,7 @@ it('shows a deleted account: its grants count, as they return with it', async ()
   })
 })
 
-it('of an unknown account is account_not_found, and others than admins get nothing', async () => {
+it('of an unknown account is account_not_found, and only admins get anything', async () => {
   const account_id = crypto.randomUUID()
   expect(await reasonOf(get(account_id))).toBe('account_not_found')
   const ada = await test.account({ roles: ['clerk'] })

@@ -26,7 +26,7 @@ type Input = NonNullable<Parameters<TestAccount['client']['admin_account_list']>
 const names = (accounts: { account: { username: string } }[]) =>
   accounts.map(({ account }) => account.username)
 const search = async (input: Input) => names((await admin.client.admin_account_list(input)).accounts)
-/** Every page of a search, by pages of this size. */
+/** All pages of a search. */
 async function pages(input: Input): Promise<string[][]> {
   const found: string[][] = []
   for (let cursor: string | null = null; ; ) {

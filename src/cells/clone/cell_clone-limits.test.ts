@@ -12,7 +12,7 @@ const [ada, bob] = await Promise.all([test.account(), test.account()])
 
 const made = (row: Parameters<typeof cellRow>[1] = {}) => cellRow(test, { created_by: ada.actor_id, ...row })
 const clone = (source_id: string, deep = true) => ada.client.cell_clone({ source_id, deep })
-/** Makes a clone and checks its outcome and audit rows; the number of statements without the one for the caller. */
+/** How many statements a call sends, without the one that reads the caller. */
 async function statements(call: () => Promise<unknown>): Promise<number> {
   sent.length = 0
   await call()
@@ -51,7 +51,7 @@ describe('a clone of', () => {
       cloned = (await clone(root)).cloned_count
     })
     expect(cloned).toBe(1000)
-    // The root, a walk from it and one from its children, the copy, the audit rows.
+    // One for the root, a walk from it and one from its children, the copy, the audit rows.
     expect(count).toBe(5)
     await itemRow(test, root, 'more', await made())
     await refused(root, 'cells', 1000)
@@ -101,13 +101,13 @@ describe('a clone of', () => {
     const longer = await made()
     await itemRow(test, longer, '1', root)
     await refused(longer, 'depth', 32)
-    // The shortest path counts.
+    // The shortest path to a cell counts.
     const child = (await ada.client.cell_get({ id: root })).items[0]?.child_id as string
     await itemRow(test, longer, '2', child)
     expect((await clone(longer)).cloned_count).toBe(34)
   })
 
-  it('10 000 edges succeeds, of 10 001 is refused, deep or not; hidden ones do not count', async () => {
+  it('10 000 edges succeeds, one of 10 001 is refused, deep or not; hidden ones do not count', async () => {
     const [root, child] = [await made(), await made()]
     await sameItems(root, 10_000, child)
     await test.service.app.db.run(sql`
@@ -137,7 +137,7 @@ describe('a clone of', () => {
     expect((await clone(root)).cloned_count).toBe(64)
     await itemRow(test, root, 'more', await made())
     await refused(root, 'bytes', 16_777_216)
-    // The patched data of the root counts, not the stored one.
+    // The patched data of the root counts, not the stored data.
     const { cloned_count } = await ada.client.cell_clone({
       source_id: root,
       deep: true,

@@ -4,9 +4,9 @@ import { workOf } from '../../../test/helpers/plans.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 
-/** Items of one account, from a public cell to a hidden one or the other way round; many times a page. */
+/** Items of one account, from a public cell to a hidden one or the other way round; many pages of them. */
 const many = 40_000
-/** How many edges one call may examine, plus one row per relation to detect that there are more. */
+/** The number of edges that one call may examine, plus one row per relation to detect that there are more. */
 const examinedMax = 2 * 12_000 + 10
 
 const test = await serviceForFile({ limit_cell_read: 'off' })
@@ -87,7 +87,7 @@ describe('a flood of hidden edges', () => {
     isOver = true
     await Promise.all(attack)
     expect(wrote.cell.created_by).toBe(bob.actor_id)
-    // On the two connections that read credentials, a call would wait for about half of the forty.
+    // If they shared the two connections that read credentials, a call would wait for about half of the forty.
     expect(overtaken.sort((a, b) => a - b)[15]).toBeLessThan(10)
   })
 })

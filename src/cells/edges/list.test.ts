@@ -48,7 +48,7 @@ const kinds = [
   },
 ] as const
 
-/** One cell for each way that bob can see it, or cannot. */
+/** One cell for each way in which bob can or cannot see it. */
 async function cells() {
   const shared = await cellRow(test, { created_by: ada.actor_id })
   await test.cellGrant(shared, 'viewer', { actor_id: bob.actor_id })

@@ -25,7 +25,7 @@ await cellRows(test, many, { kind: sql`'other'`, visibility: sql`'public'` })
 await db.run(sql`
   update cell set created_by = ${bob.actor_id}::uuid
   where id in (select id from cell where kind = 'hidden' order by id limit 3)`)
-// Grants on other cells, so that those of one cell are a small part.
+// Grants on other cells, so that those of one cell are a small share.
 await db.run(sql`
   insert into cell_grant (cell_id, level, role, cell_created_at)
   select id, 'viewer', role, created_at from cell, unnest('{x,y}'::text[]) role where kind = 'hidden'`)
@@ -93,7 +93,7 @@ it('the bundle of a cell: 501 of its 5000 edges of each kind', async () => {
   const { version } = await test.service.app.db.readOnly.one<{ version: number }>(
     sql`select current_setting('server_version_num')::integer as version`,
   )
-  // PostgreSQL 15 reads one more, to see that there is any.
+  // PostgreSQL 15 reads one row more, to see whether there are more.
   const examined = version < 160_000 ? 502 : 501
   expect(work.rows.cell_field).toBeLessThanOrEqual(examined)
   expect(work.rows.cell_item).toBeLessThanOrEqual(examined)

@@ -178,7 +178,7 @@ describe('the end of the right to a write', () => {
       'held',
       child,
     ])
-    // Holds the parent, and waits for the position.
+    // This insert locks the parent, and waits for the position.
     const early = reasonOf(insert('held', editor))
     await other.blocks(1)
     const deletion = reasonOf(ada.client.cell_delete({ cell_id: parent }))

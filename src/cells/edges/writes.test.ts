@@ -187,7 +187,7 @@ describe('a field that is set already', () => {
   })
 })
 
-it('a position that any live item holds is taken, by the same child as well; nothing changes', async () => {
+it('a position that any live item holds is taken, even for the same child; nothing changes', async () => {
   const hidden = await cellRow(test, { created_by: bob.actor_id })
   for (const [position, holder] of Object.entries({ t1: far, t2: near, t3: hidden })) {
     await itemRow(test, near, position, holder)

@@ -142,7 +142,7 @@ describe('near misses', () => {
     ]
     await endRole(test, bob.actor_id, 'ended')
     await closeRole(test, bob.actor_id, 'closed')
-    // Held elsewhere and no longer: not near.
+    // A role that was held only elsewhere, and has ended, is not near.
     await hold(bob, 'unheld', there)
     await endRole(test, bob.actor_id, 'unheld')
     const found = await near(id, bob.actor_id)
@@ -271,7 +271,7 @@ describe('who may ask', () => {
     expect(await reasonOf(test.client().cell_access_explain(input))).toBe('authentication_required')
   })
 
-  it('is whoever may view the cell, about the own actor: with reasons, without near misses', async () => {
+  it('is whoever may view the cell, about their own actor: with reasons, without near misses', async () => {
     const id = await ownCell()
     const grant = await share(id, 'viewer', { actor_id: ada.actor_id })
     expect(await explain(id, ada.actor_id, ada)).toMatchObject({

@@ -49,14 +49,14 @@ it('returns every grant in full, oldest first; an empty list without grants', as
   })
 })
 
-it('those of soft-deleted actors too', async () => {
+it('returns grants of soft-deleted actors too', async () => {
   const [cell_id, gone] = [await cell(), await test.account()]
   const grant = await test.cellGrant(cell_id, 'viewer', { actor_id: gone.actor_id })
   await test.service.operations.deleteAccount({ account_id: gone.id }, { via: 'test' })
   expect((await ada.client.cell_grant_list({ cell_id })).grants).toEqual([grant])
 })
 
-it('pages through all of them once, by timestamp and id', async () => {
+it('pages through all grants once, by timestamp and id', async () => {
   const cell_id = await cell()
   await many(cell_id, 20)
   const seen: { id: string; created_at: string }[] = []
@@ -73,7 +73,7 @@ it('pages through all of them once, by timestamp and id', async () => {
   expect(new Set(seen.map(({ id }) => id)).size).toBe(20)
 })
 
-it('is 100 without a limit and 500 at most; a cursor is for its cell and actor', async () => {
+it('a page is 100 without a limit and 500 at most; a cursor is for its cell and actor', async () => {
   const [cell_id, other] = [await cell(), await cell()]
   await many(cell_id, 120)
   const { grants, next_cursor } = await ada.client.cell_grant_list({ cell_id })

@@ -63,7 +63,7 @@ it('a cursor is bound to caller, method, every filter, order and direction, but 
 
   const rest = await list(test, { kind, cursor, limit: 200 }, ada.cookie)
   expect(rest).toMatchObject({ cells: { length: 25 }, next_cursor: null })
-  // The same list in other words.
+  // The same list, spelt differently.
   const same = { kind, cursor, order_by: 'created_at', order_direction: 'desc', limit: null } as const
   expect(await list(test, { ...same, acting: ada.actor_id.toUpperCase() }, ada.cookie)).toEqual(rest)
 })

@@ -9,16 +9,16 @@ import type { After as ListAfter } from './order.ts'
 import { type ListPage, listStatement } from './page.ts'
 
 /**
- * A caller to whom several principals give cells, often the same ones. Between the newest and the oldest there are
- * many granted cells that no list shows, so that the first grants of a principal may not fill a page. At both ends every
- * second cell is public, so that some pages are full without any grant.
+ * A caller with cells through several principals, often the same cells. Between the newest and the oldest there are
+ * many granted cells that no list shows, so that the first grants of a principal may not fill a page. At both ends
+ * every second cell is public, so that some pages are full without any grant.
  */
 const sent: string[] = []
 const test = await serviceForFile({ onStatement: (text) => sent.push(text) })
 const { db } = test.service.app
 const roles = ['red', 'blue', 'green']
 const ada = await test.account({ roles })
-/** Has so many roles that cells are checked by the grant that led to them. */
+/** Has so many roles that each cell is checked by the grant that led to it. */
 const eve = await test.account({ roles: [...roles, ...Array.from({ length: 10 }, (_, i) => `none ${i}`)] })
 const start = '2024-01-01'
 const count = 900
@@ -27,9 +27,9 @@ await cellRows(test, count, {
   visibility: sql`case when i % 50 = 0 or (i < 120 or i > 840) and i % 2 = 0 then 'public' else 'private' end`,
   kind: sql`case when i % 37 = 0 then 'rare' when i % 3 = 0 then 'often' end`,
   created_by: sql`case when i % 70 = 0 then ${ada.actor_id}::uuid end`,
-  // Ten at a time have the same time, and so have the newest.
+  // Ten cells at a time share a timestamp, and so do the newest.
   created_at: sql`${start}::timestamptz + (least(i, 840) / 10) * interval '1 second'`,
-  // In another order than by time; deleted cells have those of others.
+  // In another order than by time; deleted cells repeat the paths of others.
   path: sql`case when i % 4 > 0 then 'p/' || md5((case when ${isDeleted} then 841 + i % 59 else i end)::text) end`,
   deleted_at: sql`case when ${isDeleted} then ${start}::timestamptz + interval '1 day' end`,
 })
@@ -109,11 +109,11 @@ const statements = async ({ client }: TestAccount, limit: number) => {
 it('a page is read once if the first grants of each principal fill it, and else twice', async () => {
   await ada.client.cell_list({ limit: 20 })
   expect(await statements(ada, 20)).toEqual(['heads'])
-  // The newest that the caller sees before the deleted ones are fewer than these.
+  // Before the deleted cells, the caller sees fewer than this limit.
   expect(await statements(ada, 100)).toEqual(['heads', 'all'])
 })
 
-it('a page is read once from the first call on, without grants for whoever had none on a page before', async () => {
+it('a page is read once from the first call on, and without grants if a page before had none', async () => {
   const member = await test.account({ roles: ['red'] })
   for (let call = 0; call < 2; call++) expect(await statements(member, 20)).toEqual(['heads'])
   const stranger = await test.account({ roles: ['none'] })

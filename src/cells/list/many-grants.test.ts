@@ -54,7 +54,7 @@ type Row = {
   near: boolean
   far: boolean
 }
-/** Every cell in an order, read once: in the database, each expectation would scan them all. */
+/** All cells in one order, read once, because each expectation would otherwise scan the table. */
 const inOrder = (key: string): Promise<Row[]> =>
   test.service.app.db.rows<Row>(sql`
     select id, kind, visibility, created_by, path,

@@ -93,7 +93,7 @@ describe('path_prefix', () => {
     ['asc', '\u{10ffff}'],
     ['desc', '\u{10ffff}'],
   ] as const)(
-    'goes on %s behind a path of many %j, which is longer than a cursor, though its cell moves or is gone',
+    'goes on %s after a path of many %j, which is longer than a cursor, even if its cell moves or is gone',
     async (order_direction, letter) => {
       const stem = `long/${letter.repeat(249)}/`
       // 256 characters, which differ only at the end.
@@ -107,7 +107,7 @@ describe('path_prefix', () => {
       expect((next_cursor as string).length).toBeLessThanOrEqual(512)
       const [cell_id, path] = [cells[2]?.id as string, cells[2]?.path as string]
       const others = all.filter((one) => one !== path)
-      // If the row no longer has the part that the cursor could not hold, no cell is skipped.
+      // The cursor could not hold the end of the path: if that has changed, no cell is skipped.
       const last = `${stem}${order_direction === 'asc' ? '9' : '!'}`
       await root.client.cell_update({ cell_id, path: last })
       expect(await walked(ada, list, next_cursor)).toEqual([...others, last])

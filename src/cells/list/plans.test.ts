@@ -102,7 +102,7 @@ describe('cell_list touches about a page of cells, in both orders, on the first 
     expect(grants).toBeLessThan(150)
   })
 
-  it('a holder of many grants: a page by creation or path, the grants at most otherwise', async () => {
+  it('a holder of many grants: a page by creation or path, otherwise at most the grants', async () => {
     const path_prefix = 'docs/hidden/'
     const page = { cells: expect.toSatisfy((n) => n < 150), grants: expect.toSatisfy((n) => n < 200) }
     for (const input of [{}, { shared_with: 'me' }, { visibility: 'private' }] as Input[]) {
@@ -138,7 +138,7 @@ describe('cell_list touches about a page of cells, in both orders, on the first 
     const { rows } = await workOf(test.databaseUrl, () =>
       many.client.cell_list({ limit: 20, visibility: 'private', order_direction: 'asc' }),
     )
-    // All that are read of each role, and one for each cell of the page.
+    // All grants that are read of each role, and one for each cell of the page.
     expect(rows.cell_grant).toBeLessThan(900 + 2 * 21)
   })
 
@@ -240,7 +240,7 @@ describe('one cell', () => {
       (await workOf(test.databaseUrl, () => test.client().cell_get({ id }))).pages
     const [few, many] = [await pages(small), await pages(large)]
     expect(few).toBeGreaterThan(100)
-    // The data of a single one takes more than fifty pages.
+    // The data of a single far cell takes more than fifty pages.
     expect(many).toBeLessThan(few + 50)
   })
 })

@@ -26,7 +26,7 @@ test('only indexes that are much larger than their content are rebuilt, and left
   await db.query(
     `insert into account (username, password_hash) select 'a' || n, 'x' from generate_series(1, 20000) n`,
   )
-  // The values came in no order, which leaves pages half empty.
+  // The values arrived in no order, which leaves pages half empty.
   expect(await run()).toMatchObject({ code: 0 })
   expect(await run()).toMatchObject({ code: 0, stdout: 'No index needs to be rebuilt.\n' })
 

@@ -49,7 +49,7 @@ it('a backup of everything that the service can do is good', async () => {
   expect(await findings(whole)).toEqual([])
 })
 
-/** Changes the rows of a table for which `of` gives another one, or none. */
+/** Replaces each row of a table by what `of` returns for it, or removes it. */
 const rows =
   (table: string, of: (row: Record<string, never>) => object | undefined) =>
   (all: string[]): string[] => {

@@ -35,7 +35,7 @@ const ownService = async () => {
   return await testService({ database_url: toUrl(connection) })
 }
 beforeAll(async () => {
-  // The servers of the test run are set to be fast, which is a finding.
+  // The other servers of the test run are tuned to be fast, which would be a finding.
   cluster = await startCluster({ within: inMemory(), settings: soundSettings, from: keptDatabase() })
   test = await ownService()
   ada = await test.account({ roles: ['keeper', 'admin'] })
@@ -59,7 +59,7 @@ const doctor = (env: Environment = {}, args: string[] = []) =>
     cwd,
   )(['doctor', ...args])
 
-/** The findings; checks that they decide the exit code. */
+/** The names of the findings; checks that they decide the exit code. */
 async function found(env: Environment = {}): Promise<string[]> {
   const { code, stdout, stderr } = await doctor(env, ['--json'])
   const findings = stdout
@@ -82,7 +82,7 @@ it('a sound installation has no findings', async () => {
 
 it('names whose role requires a second factor that is missing', async () => {
   const required = { CELLKEEP_REQUIRE_SECOND_FACTOR: 'admin' }
-  // Nobody can add one there.
+  // Without secret keys, nobody can add a second factor.
   expect(await found(required)).toEqual(['configuration', 'second_factor_missing'])
   const env = { ...required, CELLKEEP_SECRET_KEYS: key }
   expect(await found(env)).toEqual(['second_factor_missing'])
@@ -110,7 +110,7 @@ it('the guide names every finding, and which are warnings', () => {
   const texts = globSync('src/{cli/doctor/!(*.test),verify/authority}.ts').map((one) =>
     readFileSync(one, 'utf8'),
   )
-  // Its name stands alone on a line, or behind `finding:`.
+  // The name of a finding stands alone on a line, or after `finding:`.
   const names = texts.flatMap((text) => [...text.matchAll(/(?:finding: |^ +)'([a-z]+(?:_[a-z]+)+)',$/gm)])
   expect(names.length).toBeGreaterThan(40)
   for (const [, name = ''] of names) {
@@ -219,7 +219,7 @@ describe('the audit log', () => {
     expect(stdout).toMatch(
       /^audit_partition_missing\n {2}No partition of the audit log holds the next row, number \d+/,
     )
-    // Too much for the time limit of one statement.
+    // On a connection of its own, as this exceeds the service's time limit for a statement.
     const client = new pg.Client(test.databaseUrl)
     await client.connect()
     await client.query('select audit_partition(20000000 + n * 10, 10) from generate_series(0, 200) n')

@@ -11,7 +11,7 @@ import { execute } from '../main.ts'
 /** A primary with the settings of a good installation, and a standby of it. */
 const { primary, standby } = await stoppedPair()
 afterAll(() => Promise.all([standby.remove(), primary.remove()]))
-// Autovacuum must not mend what a test breaks.
+// Autovacuum must not repair what a test breaks.
 const patient = { autovacuum_naptime: '3600' }
 await primary.start(patient)
 await standby.start(patient)
@@ -35,11 +35,11 @@ const found = async (args: string[] = []): Promise<string[]> => {
   expect(stderr).toBe('')
   return stdout.split('\n').flatMap((line) => (line === '' ? [] : (JSON.parse(line).finding as string)))
 }
-/** Changes of the server's settings are seen by the next connection a moment later. */
+/** The next connection sees changes of the server's settings only a moment later. */
 const eventually = (findings: string[]) => expect.poll(() => found()).toEqual(findings)
 const set = (name: string, value: string) =>
   run(`alter system set ${name} = ${value}`, 'select pg_reload_conf()')
-// Between two statements of a test, an autoanalyze would change what is counted of tables and indexes.
+// An autoanalyze between two statements of a test would change the counts of tables and indexes.
 await set('autovacuum_naptime', `'1d'`)
 
 it('commits that wait for no standby, and those that wait for one that is away', async () => {
@@ -118,7 +118,7 @@ it('an older timeline than was seen, transactions that run out, and backups that
   await run(`insert into node (id, name, version, known_step, pid, started_at, seen_at, state, info)
     values ('aaaaaaaaaaaaaaaa', 'a', '0.0.1', 'x', 1, now(), now(), 'ready', '{"timeline": 10}')`)
   expect(await found()).toEqual(['timeline_went_back', 'backup_old'])
-  // In the spelling of the server, with which it is compared.
+  // Spelt as the server does, since it is compared with that.
   expect((await doctor(['doctor'])).stdout).toContain('a node has seen 0000000A')
   await run('delete from node')
   expect(await doctor(['backup', join(primary.dir, 'backup')])).toMatchObject({ code: 0 })

@@ -58,7 +58,7 @@ describe('login', () => {
     expect(Date.parse(tokens[0]?.expires_at ?? '') - Date.now()).toBeLessThanOrEqual(7 * 86_400_000)
   })
 
-  it('with a wrong password keeps what was kept', async () => {
+  it('with a wrong password keeps the stored token', async () => {
     const before = await readFile(credentials(), 'utf8')
     const { code, stderr } = await cellkeep(['login', '--username', 'nobody'], 'a wrong password')
     expect([code, stderr]).toEqual([1, expect.stringMatching(/password/i)])
@@ -76,7 +76,7 @@ describe('login', () => {
     ])
   })
 
-  it('ends where nothing is typed', async () => {
+  it('ends if nothing is typed', async () => {
     const stdin = Object.assign(new PassThrough(), { isTTY: true })
     stdin.end()
     let screen = ''
@@ -109,7 +109,7 @@ describe('login', () => {
   })
 })
 
-/** Runs a command at a terminal, where each prompt, told by its first word, gets its answer. */
+/** Runs a command at a terminal; each prompt, known by its first word, gets its answer. */
 async function typing(answers: Record<string, string>, ...args: string[]): Promise<[number, string]> {
   const typed = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => typed })
   let screen = ''
@@ -303,7 +303,7 @@ describe('completion', () => {
 it('new refuses a place that is taken, or cannot be made, and says so', async () => {
   const { code, stdout } = await cellkeep(['new', 'notes'])
   expect([code, stdout]).toEqual([0, expect.stringContaining('npm install')])
-  // Without `exec` the shell between npm and the server would keep a signal to itself.
+  // Without `exec`, the shell between npm and the server would not pass signals on.
   expect(JSON.parse(await readFile(join(home, 'notes', 'package.json'), 'utf8'))).toMatchObject({
     name: 'notes',
     scripts: { start: 'exec cellkeep start' },

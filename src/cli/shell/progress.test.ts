@@ -15,10 +15,10 @@ const dir = await mkdtemp(join(tmpdir(), 'ck-progress-'))
 afterAll(() => rm(dir, { recursive: true }))
 const { client } = await test.account()
 await client.cell_create({ data: { label: 'One' } })
-// The share of what is done follows from the statistics of the tables.
+// The reported share of the work comes from the statistics of the tables.
 await test.service.app.db.run(sql`analyze`)
 
-/** What erases the line of a terminal. */
+/** Erases the line of a terminal. */
 const erase = '\r\u001b[K'
 
 const run = async (args: string[], isTTY: boolean, url = test.databaseUrl) => {

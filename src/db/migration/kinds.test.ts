@@ -42,7 +42,7 @@ async function database(make: () => Promise<FreshDatabase> = migratedDatabase): 
   return made
 }
 
-/** A migrated database in which the table is there, and the directory of a version with more steps. */
+/** A migrated database that has the table, and the directory of a version with more steps. */
 async function planted(steps: Record<string, string> = each) {
   const made = await database()
   const directory = withSteps({ '9000_made': expand })
@@ -111,7 +111,7 @@ test('an empty database gets steps of every kind in one transaction, or none', a
   writeSteps(directory, { '9005_wrong': 'select 1' })
   expect(await migrate(connection, { directory })).toMatchObject({ pending: [] })
   expect(await one(client, 'select min(n), max(n) from made')).toEqual({ min: 1, max: 1 })
-  // The contract took the column away, and its index with it.
+  // The contract step dropped the column, and its index with it.
   expect(await one(client, `select to_regclass('made_tag') as made_tag`)).toEqual({ made_tag: null })
 })
 
@@ -183,7 +183,7 @@ test('a step that does not get its lock holds up nobody for long, and names who 
       /9001_wide .* 3 tries; the server process \d+ \(a long report\) .* for \d+ s/,
     ),
   })
-  // Whoever waited behind a try goes on before the next.
+  // A writer that waited behind one try goes on before the next.
   expect(written).toBeGreaterThanOrEqual(2)
   const later = migrate(connection, { directory, patience: { ...patience, tries: 20 } })
   await client.query('select pg_sleep(0.5); commit')
@@ -192,7 +192,7 @@ test('a step that does not get its lock holds up nobody for long, and names who 
   await writing
 })
 
-/** Runs all steps in a process of its own, until it is killed. */
+/** Runs all steps in a process of its own, which the test kills. */
 function runner(connection: FreshDatabase['connection'], directory: string) {
   const program = `
     import { migrate } from ${JSON.stringify(new URL('./migrate.ts', import.meta.url).href)}
@@ -370,10 +370,10 @@ test.each([
 })
 
 test('no expanding step scans or rewrites a table that may be large while others wait for it', () => {
-  // Those before were released so, or fold the names of the few accounts that need it.
+  // Earlier steps were released that way, or fold the names of the few accounts that need it.
   const steps = readSteps().filter(({ name, kind }) => kind === 'expand' && name > '0010')
   for (const step of steps) {
-    // One row, and rows that live for minutes.
+    // The first has one row, the second rows that live for minutes.
     const large = effectsOf(step).filter(({ table }) => !/^(audit_position|limiter_charge)$/.test(table))
     expect(costliest(large), step.name).toBe('none')
   }

@@ -176,7 +176,7 @@ test('time limits set for the database do not end a migration', async () => {
   const database = await empty()
   const client = await database.open()
   const name = database.connection.database
-  // Longer than anything takes on a busy machine: the first statement of a session is under them.
+  // Longer than anything takes on a busy machine, as they also apply to the first statement of a session.
   const { rows: limits } = await client.query(
     `select name from pg_settings where name ~ '^(statement|lock|transaction|idle.*session)_timeout$'`,
   )

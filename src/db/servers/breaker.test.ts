@@ -9,7 +9,7 @@ const { host, port, user, database: name, schema } = database.connection
 let isAway = true
 let isSilent = false
 const near = new Set<Socket>()
-/** How many connections were asked for, and opened at the same time at most. */
+/** How many connections were asked for, and how many at most were being opened at the same time. */
 const seen = { asked: 0, opening: 0, most: 0 }
 const server = createServer((one: Socket) => {
   near.add(one.on('error', () => {}).on('close', () => near.delete(one)))
@@ -20,7 +20,7 @@ const server = createServer((one: Socket) => {
   seen.most = Math.max(seen.most, seen.opening)
   const far = connect(`${host}/.s.PGSQL.${port}`)
   one.pipe(far).pipe(one)
-  // Answered to log in, and then to the question of admission.
+  // The server answers the login first, and then the question of admission.
   far.once('data', () => far.once('data', () => void seen.opening--))
   far.on('error', () => one.destroy())
 }).listen(0, '127.0.0.1')
@@ -60,7 +60,7 @@ it('while there is no primary a thousand calls wait and the others are refused a
   await lost
   const refused: unknown[] = []
   const calls = Array.from({ length: 10_000 }, () => read().catch((error) => refused.push(error)))
-  // Before any timer, however busy the machine is.
+  // Before any timer fires, however busy the machine is.
   await new Promise<void>((resolve) => process.nextTick(resolve))
   expect([refused.length, db.primary.inside, db.primary.isOpen]).toEqual([9_001, 1_000, false])
   await Promise.all(calls)
@@ -83,7 +83,7 @@ it('while there is no primary a thousand calls wait and the others are refused a
   for (let n = 0; n < 200; n++) await read().catch(() => {})
   expect(hasWaited).toBe(false)
   await expect.poll(() => seen.asked).toBeGreaterThanOrEqual(3)
-  // None is made sooner than 250 ms after the one before, but each may be noticed late, and one was perhaps under way.
+  // Attempts are at least 250 ms apart, but each may be noticed late, and one may already have been under way.
   expect(seen.asked).toBeLessThanOrEqual(2 + (performance.now() - began) / 250)
 
   isAway = false
@@ -97,13 +97,13 @@ it('while there is no primary a thousand calls wait and the others are refused a
 })
 
 it('a server that says nothing counts as away from when it was asked, so that no call waits twice as long', async () => {
-  // One that is being opened would fail at once.
+  // A connection that is still being opened would fail at once.
   await expect.poll(() => seen.opening).toBe(0)
   isSilent = true
   errors.length = 0
   const lost = [...near]
   for (const one of lost) one.destroy()
-  // While one is thought to be open, nothing counts as missing.
+  // While a connection is believed to be open, nothing counts as missing.
   await expect.poll(() => lost.filter((one) => near.has(one)).length + db.load().open).toBe(0)
   let late: NodeJS.Timeout | undefined
   onLost = () => {
@@ -112,7 +112,7 @@ it('a server that says nothing counts as away from when it was asked, so that no
   }
   await expect(read()).rejects.toMatchObject({ data: { reason: 'service_unavailable' } })
   await expect.poll(() => db.primary.isOpen).toBe(true)
-  // The attempt has taken all of the time; half a second remains for connections that are open.
+  // The attempt has used up all of the time; half a second remains for connections that are open.
   expect(errors[errors.indexOf('breaker_open') - 1]).toBe('db_lost')
   isSilent = false
   await expect.poll(() => read().catch(() => [])).toHaveLength(1)

@@ -38,7 +38,7 @@ const actions = {
   note_once: mutation({ ...note, repeat: false, handler: noted }),
 }
 
-/** Between the service and a server: what is cut or dropped here is lost on the wire. */
+/** A proxy between the service and a server: what it cuts or drops is lost on the way. */
 async function wire(url: string) {
   const near = new Set<Socket>()
   const swallow = { commits: 0 }
@@ -56,7 +56,7 @@ async function wire(url: string) {
       far.write(chunk)
       if (swallow.commits === 0 || !chunk.includes('commit\0')) return
       swallow.commits -= 1
-      // The server takes it; its answer, after those of statements before it, goes nowhere.
+      // The server receives the commit, but the answers to it and to the statements before it are dropped.
       far.removeAllListeners('data')
       let answer = ''
       far.on('data', (chunk: Buffer) => {
@@ -102,15 +102,15 @@ const send_ = (method: string, text: string, { url } = test) =>
   rpc(url, call(method, { text }), { cookie: ada.cookie })
 const ready = async () => (await send(test.url, { path: '/health/ready' })).json
 let made = 0
-/** More of them: `CUTS=100 KEYS=10000 npx vitest run src/db/servers/failover.test.ts -t 'cuts|key'`. */
+/** For more: `CUTS=100 KEYS=10000 npx vitest run src/db/servers/failover.test.ts -t 'cuts|key'`. */
 const cuts = Number(process.env.CUTS ?? 12)
 const keys = Number(process.env.KEYS ?? 40)
 
-/** A service whose calls wait however long this machine takes to bring up the other server. */
+/** A service whose calls wait for as long as this machine takes to start the other server. */
 const patient = () =>
   testService({ database_url: urlOf(wires.map(({ host }) => host)), actions, database_wait_ms: 30_000 })
 
-/** Writes all the time; tells what was acknowledged and how the others failed. */
+/** Writes all the time; reports what was acknowledged and how the rest failed. */
 function writers(on = test) {
   const told = { done: [] as string[], unknown: [] as string[], failed: [] as unknown[] }
   const open = new Set<Promise<unknown>>()
@@ -142,7 +142,7 @@ it('cuts of every connection lose no call but those whose COMMIT was sent, which
   for (let n = 0; n < cuts; n++) {
     await new Promise((resolve) => setTimeout(resolve, 40 * Math.random()))
     wires[0]?.cut()
-    // A call is repeated once, so that one which is hit twice may fail.
+    // A call is repeated only once, so one that is hit twice may fail.
     await Promise.all(load.open)
   }
   const { done, unknown, failed } = await load.stop()
@@ -251,7 +251,8 @@ it('a backup that loses its connection leaves no file, unless it is whole by the
   const backup = async (held: string) => {
     await other.begin(held)
     const ended = run(['backup', 'file'])
-    // Its own wait: the service, which lost its connections too, asks for that row when it comes back.
+    // Only the backup's own wait counts: the service, which lost its connections too, asks for that row when it is
+    // back.
     const waiting = `select from pg_stat_activity where application_name = 'cellkeep backup' and wait_event_type = 'Lock'`
     await expect.poll(() => on(pair.one.url, waiting)).toHaveLength(1)
     wires[0]?.cut()
@@ -259,7 +260,7 @@ it('a backup that loses its connection leaves no file, unless it is whole by the
     await other.commit()
     return [code, stderr]
   }
-  // It waits in the middle; then only to record that it is done.
+  // It waits in the middle the first time, and then only to record that it is done.
   expect(await backup('lock table cellkeep.invite')).toEqual([1, expect.stringContaining('Run it again.')])
   expect(await readdir(dir)).toEqual([])
   expect(await backup('select from cellkeep.cluster for update')).toEqual([0, ''])

@@ -7,7 +7,7 @@ const database = await migratedDatabase()
 afterAll(database.drop)
 const [one, other] = [await database.open(), await database.open()]
 
-/** A session with an engine that understands a statement otherwise. */
+/** A session as of an engine that understands some statements differently. */
 const lacking = (client: pg.Client, change: (text: string) => string): pg.Client =>
   new Proxy(client, {
     get: (target, key) => {

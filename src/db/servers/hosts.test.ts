@@ -16,7 +16,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** Its port, at 127.0.0.1. */
+/** Resolves to its port at 127.0.0.1. */
 async function listener(heard: (socket: Socket) => void): Promise<number> {
   const server = createServer(heard).listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())
@@ -45,7 +45,7 @@ describe('a list of servers', () => {
       onTestFinished(() => void socket.destroy())
     })
     const began = performance.now()
-    // Only the second of the addresses of `localhost` is there.
+    // Only the second address of `localhost` can be reached.
     vi.spyOn(dns, 'lookup').mockImplementation((async () => [
       { address: '::1', family: 6 },
       { address: '127.0.0.1', family: 4 },
@@ -54,7 +54,7 @@ describe('a list of servers', () => {
     const db = open(`127.0.0.1:1,127.0.0.1:${silent},localhost:${port}`, '?target_session_attrs=read-write')
     expect(await db.readOnly.one(sql`select 1 as n`)).toEqual({ n: 1 })
     expect(performance.now() - began).toBeLessThan(5_000)
-    // From now on the one that was found is asked first.
+    // From now on, the address that answered is asked first.
     await Promise.all([1, 2, 3].map(() => db.run(sql`select pg_sleep(0.1)`)))
     expect(tried).toBe(1)
   })

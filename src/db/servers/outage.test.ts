@@ -16,7 +16,7 @@ const test = await serviceForFile({
   log: withoutRepeats(captured.log),
   serving_grace_s: 3,
   database_wait_ms: 500,
-  // A fast machine makes more of them than the budget allows.
+  // A fast machine creates more cells than the budget allows.
   limit_cell_create: 'off',
 })
 const ada = await test.account()
@@ -27,7 +27,7 @@ const health = async () => {
 
 it('an outage under load: balancers keep the node for a while, sockets stay, and the log is not flooded', async () => {
   const socket = await openSocket(test.url, { cookie: ada.cookie, origin: test.url })
-  // It reads its credential once more before the first call.
+  // The socket reads its credential once more before its first call.
   expect(await socket.call('account_verify')).toMatchObject({ result: { id: ada.id } })
   expect(await health()).toEqual([200, 200, 200])
   let isOver = false
@@ -36,7 +36,7 @@ it('an outage under load: balancers keep the node for a while, sockets stay, and
     while (!isOver) {
       const { status } = await rpc(test.url, call('cell_create', { data: {} }), { cookie: ada.cookie })
       statuses.add(status)
-      // What is refused at once shall not keep the processor busy for the whole outage.
+      // Calls that are refused at once must not keep the processor busy for the whole outage.
       await delay(5)
     }
   })
@@ -63,7 +63,7 @@ it('an outage under load: balancers keep the node for a while, sockets stay, and
   expect(others.length).toBeLessThan(40)
 })
 
-it('a node that shall not wait refuses at once what finds no primary', async () => {
+it('a node set not to wait refuses calls at once while there is no primary', async () => {
   await using hasty = await testService({ database_url: cluster.url, database_wait_ms: 0 })
   await cluster.stop()
   const reply = await rpc(hasty.url, call('cell_create', { data: {} }), { cookie: ada.cookie })

@@ -27,11 +27,11 @@ async function fresh(): Promise<FreshDatabase> {
 
 async function withRoleSettings(database: FreshDatabase, lines: string): Promise<void> {
   const client = await database.open()
-  // The settings of the database, as other test files share the role.
+  // Set for the database, as other test files share the role.
   const name = pg.escapeIdentifier(database.connection.database ?? '')
   for (const line of lines.split('\n').filter((one) => one.startsWith('alter role')))
     await client.query(line.replace(/alter role "?ROLE"?/, `alter database ${name}`))
-  // The pooler keeps its sessions, which have the settings that they began with.
+  // The pooler keeps its sessions, which keep the settings they began with.
   await client.query(
     'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
   )
@@ -78,7 +78,7 @@ it.runIf(hasBouncer)(
 )
 
 it.runIf(hasBouncer).each(['unnamed', 'named'] as const)(
-  'two nodes behind a pooler that forgets names answer right with %s statements',
+  'two nodes behind a pooler that forgets names answer correctly with %s statements',
   async (database_statements) => {
     const database = await fresh()
     const direct = toUrl({ ...database.connection, schema: undefined })
@@ -113,7 +113,7 @@ it.runIf(hasBouncer).each(['unnamed', 'named'] as const)(
       return 'once'
     })
     expect(await cleaned).toBe('once')
-    // A query cannot write here either.
+    // A query cannot write through a pooler either.
     await expect(one.service.app.db.readOnly.rows(sql`delete from invite returning id`)).rejects.toThrow(
       /cannot write/,
     )

@@ -21,7 +21,7 @@ test.each([
   const service = await testService({ database_url: toUrl(connection), limit_store: 'postgres' })
   onTestFinished(() => service.close())
   const { client } = await service.account({ roles: ['admin'] })
-  // Together they wait for the row of one limiter, and for the numbers of the audit log.
+  // At once, so that they wait for the row of one limiter and for the numbers of the audit log.
   const made = await Promise.all(
     Array.from({ length: 20 }, (_, n) => client.cell_create({ data: { n, quoted: `\\ ' "` } })),
   )

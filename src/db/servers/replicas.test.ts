@@ -32,12 +32,12 @@ await standby.follow(primary)
 await primary.start()
 await standby.start()
 
-/** More of them: `REPLICA_ROUNDS=10000 npx vitest run src/db/servers/replicas.test.ts --test-timeout 3600000`. */
+/** For more: `REPLICA_ROUNDS=10000 npx vitest run src/db/servers/replicas.test.ts --test-timeout 3600000`. */
 const rounds = Number(process.env.REPLICA_ROUNDS ?? 30)
 const registry = new Registry()
 /** The log of the reader. */
 const lines: unknown[] = []
-/** A method of a consumer. */
+/** A consumer's method. */
 const where = query({
   doc: 'Tells who answers.',
   auth: { account: 'none', actor: 'none' },
@@ -46,7 +46,7 @@ const where = query({
   handler: (_input, { db }) => db.one<{ is_standby: boolean }>(sql`select pg_is_in_recovery() as is_standby`),
 })
 const statements: string[] = []
-/** Writes, and has no replica. */
+/** The node that writes; it has no replica. */
 const writer = await serviceForFile({
   database_url: primary.url,
   limit_cell_create: 'off',
@@ -73,7 +73,7 @@ async function counts(): Promise<Counts> {
   for (const { labels, value } of values) found[labels.outcome as keyof Counts] = value
   return found
 }
-/** What `work` adds to the counts. */
+/** How much `work` adds to the counts. */
 async function counted(work: () => Promise<unknown>): Promise<Counts> {
   const before = await counts()
   await work()
@@ -93,7 +93,7 @@ async function statementsOn(target: string): Promise<Record<string, number>> {
   )
   return Object.fromEntries(of.map(({ labels, value }) => [labels.statement as string, value]))
 }
-/** Commands to the standby itself. */
+/** A connection to the standby itself. */
 const follower = new pg.Client(standby.url)
 follower.on('error', () => {})
 await follower.connect()
@@ -106,14 +106,14 @@ const [adaReads, bobReads, anyone] = [reader.client(ada.cookie), reader.client(b
 const { cell } = await ada.client.cell_create({ kind: 'note', visibility: 'public', data: { round: 0 } })
 const { id } = cell
 
-/** Repeats a read until the replica has all that it needs at once, and nothing else was asked for it. */
+/** Repeats a read until the replica answers it at the first attempt, and the primary was asked for nothing else. */
 async function isServed(read: () => Promise<unknown>, onPrimary: string[] = []): Promise<void> {
   const attempt = async () => {
     const before = await statementsOn('primary')
     const found = await counted(read)
     const after = await statementsOn('primary')
     const asked = Object.keys(after).filter((name) => after[name] !== before[name])
-    // A probe takes a fence, too.
+    // A probe reads a fence, too.
     return { ...found, onPrimary: asked.filter((name) => name !== 'fence').sort() }
   }
   await expect.poll(attempt, { interval: 1 }).toEqual({ served: 1, behind: 0, failed: 0, onPrimary })
@@ -134,7 +134,7 @@ it('every read that a replica may answer goes to it, with the credential and the
   for (const read of Object.values(methods))
     await isServed(async () => expect(await read()).toHaveLength(1), ['caller'])
   await isServed(async () => expect((await anyone.cell_get({ id })).items).toHaveLength(1))
-  // Numbers are given on the primary.
+  // Rows are numbered on the primary.
   const logs = {
     audit_log_list: async () => (await adaReads.audit_log_list({ event_type: 'cell_create' })).events,
     audit_log_role_grant_history: async () => (await adaReads.audit_log_role_grant_history({})).events,
@@ -162,7 +162,7 @@ it('every read that a replica may answer goes to it, with the credential and the
 it('a read sees what another node has written before, however replay is held up', async () => {
   for (let round = 1; round <= rounds; round++) {
     await back()
-    // Until after the reads, or for some time of them.
+    // Replay is paused until after the reads, or for a part of their time.
     const isHeld = round % 5 === 0
     await replay('pause')
     const resumed = isHeld ? undefined : delay(20 * Math.random()).then(() => replay('resume'))
@@ -184,7 +184,7 @@ it('a read sees what another node has written before, however replay is held up'
   }
 })
 
-it('who lost a right, or a cell, never reads it again', async () => {
+it('a caller who lost a right, or a cell, never reads it again', async () => {
   for (let round = 0; round < rounds / 10; round++) {
     await replay('resume')
     const { cell: one } = await ada.client.cell_create({ kind: 'secret', data: { round } })
@@ -248,7 +248,7 @@ it('the doctor says which replica is not used, and why', async () => {
   const rowsRead = async () =>
     (await follower.query(`select seq_tup_read::int as rows from pg_stat_user_tables where relname = 'cell'`))
       .rows[0].rows
-  // What other sessions have read before may be reported meanwhile.
+  // What other sessions read earlier may be reported only now.
   await expect
     .poll(async () => {
       const before = await rowsRead()
@@ -256,9 +256,9 @@ it('the doctor says which replica is not used, and why', async () => {
     })
     .toEqual({ found: [], read: 0 })
   const before = await rowsRead()
-  // The rows themselves are read there.
+  // `--deep` reads the rows themselves on the standby.
   expect(await found([standby.url], {}, ['--deep'])).toEqual([])
-  // A session reports what it has read when it ends.
+  // A session reports its reads when it ends.
   await expect.poll(rowsRead).toBeGreaterThan(before)
   expect(await found([primary.url, standby.url, 'postgres://cellkeep@127.0.0.1:1/none'])).toEqual([
     expect.stringContaining('replica_down: Replica 1 is not used: the server is no standby'),
@@ -308,14 +308,14 @@ it('a backup from a replica has everything that was acknowledged before it began
   ])
 })
 
-/** Reads all the time, while `work` runs; each must succeed. */
+/** Keeps reading while `work` runs; each read must succeed. */
 async function underReads(work: () => Promise<void>): Promise<void> {
   const ended = new AbortController()
   const loops = [adaReads, bobReads, anyone].map(async (client) => {
     while (!ended.signal.aborted) {
       expect((await client.cell_get({ id })).cell.id).toBe(id)
       expect((await client.cell_list({ ids: [id] })).cells).toHaveLength(1)
-      // Leaves the processor to the servers.
+      // Leaves processor time to the servers.
       await delay(5)
     }
   })

@@ -46,7 +46,7 @@ it.each([
 )
 
 it('loses no statement when connections wear out under load', async () => {
-  // No more at once than one connection answers on a busy machine in the five seconds that each may wait.
+  // As many at once as one connection answers on a busy machine in the five seconds that each may wait.
   for (let first = 10_000; first < 14_000; first += 400) {
     const answers = await Promise.all(
       Array.from({ length: 400 }, async (_, n) => {

@@ -9,7 +9,7 @@ import { toUrl } from '../../testing/cluster.ts'
 
 const cookie_keys = ['k'.repeat(43)]
 
-/** Why no service starts with this URL. */
+/** Why a service refuses to start with this URL. */
 const refusalOf = async (database_url: string, more = {}): Promise<StartError> => {
   const started = await createService({ database_url, cookie_keys, log_level: 'error', ...more }).then(
     (service) => service.close(),
@@ -29,7 +29,7 @@ async function kept(make: () => Promise<FreshDatabase>): Promise<FreshDatabase &
   }
 }
 
-/** The URL of the database for a role without rights, made by these words. */
+/** The URL of the database for a role without rights; `words` are options of `create role`. */
 async function asRole(
   { url, name, open, drop }: Awaited<ReturnType<typeof kept>>,
   words = '',

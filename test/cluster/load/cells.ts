@@ -3,7 +3,7 @@ import { CellkeepError, type Client } from '../../../src/client/client.ts'
 import { on } from '../../helpers/twins.ts'
 import { allRows, type World } from '../world.ts'
 
-/** `none`: the service said that nothing happened. */
+/** `none`: the service reported that nothing was changed. */
 export type Outcome = 'done' | 'none' | 'unknown'
 export type Written = {
   call: string
@@ -13,17 +13,17 @@ export type Written = {
   id?: string | undefined
 }
 
-/** What an error says of a mutation without a key. */
+/** What an error says about the outcome of a mutation without a key. */
 export function outcomeOf(error: unknown): Outcome {
   if (!(error instanceof CellkeepError)) throw error
   if (error.reason === 'transport_failed' || error.status === 504) return 'unknown'
   return error.status === 503 ? (error.data.outcome as Outcome) : 'none'
 }
 
-/** Cells that are made, with and without keys, and cells that are changed over and over. */
+/** Creates cells, with and without keys, and changes other cells again and again. */
 export function cellLoad(world: World) {
   const written: Written[] = []
-  /** The last acknowledged version of each cell that changes. */
+  /** The last acknowledged version of each cell that is changed. */
   const versions = new Map<string, number>()
   const { violate, adaToken: token } = world
 
@@ -53,13 +53,13 @@ export function cellLoad(world: World) {
     world.loop(2, story)
   }
 
-  /** Every call that has ended by now against the tables; I1, I2, I3. */
+  /** Compares every call that has ended by now with the tables; I1, I2, I3. */
   const check = async (): Promise<void> => {
     const [calls, known] = [[...written], new Map(versions)]
     const rows = await on(
       world.engine.primary.url,
       'set search_path = cellkeep',
-      // The snapshot comes first: a statement does not see a partition that is made after its planning began.
+      // Takes the snapshot first: a statement does not see a partition that is created after its planning began.
       'begin isolation level repeatable read',
       'select',
       `with audited as (
@@ -101,7 +101,7 @@ export function cellLoad(world: World) {
   }
 }
 
-/** One cell, changed under its `expected_version` and read back from whichever node is next; I7. */
+/** Changes one cell under its `expected_version`, and reads it back from whichever node is next; I7. */
 function changing(world: World, versions: Map<string, number>): () => Promise<void> {
   const client = world.client({ token: world.adaToken })
   let at: { id: string; version: number } | undefined

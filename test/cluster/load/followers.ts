@@ -8,7 +8,7 @@ import { outcomeOf } from './cells.ts'
 
 type Follower = { name: string; seqs: Map<number, string>; last: number }
 
-/** Who follows the log, by stream, list and export, and sockets of the shipped client, whatever happens; I4. */
+/** Followers of the log by stream, list and export, and sockets of the shipped client, all through the faults; I4. */
 export function followerLoad(world: World) {
   const { fleet, violate, adaToken: token, options } = world
   const abort = new AbortController()
@@ -48,7 +48,7 @@ export function followerLoad(world: World) {
   world.loop(0.2, quietly(readList))
   world.loop(0.02, readExport)
 
-  /** Goes to the node that is next, each time it connects. */
+  /** Connects to the next node each time. */
   class Balanced extends WebSocket {
     constructor(address: string, options?: object) {
       super(
@@ -89,11 +89,11 @@ export function followerLoad(world: World) {
     ) as Promise<{ seq: string | null; id: string }[]>
 
   return {
-    /** Up to here everybody has read the log. */
+    /** Every follower has read the log up to here. */
     get position() {
       return Math.min(...all.map(({ last }) => last))
     },
-    /** After the load: every row of the history that survived has come to each follower, once. */
+    /** After the load: each follower got every row of the surviving history exactly once. */
     finish: async (): Promise<void> => {
       if (!(await until(async () => (await rows()).every(({ seq }) => seq !== null))))
         violate('I4', 'rows of the audit log got no number')

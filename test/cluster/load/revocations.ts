@@ -5,14 +5,14 @@ import { on } from '../../helpers/twins.ts'
 import type { World } from '../world.ts'
 import { outcomeOf } from './cells.ts'
 
-/** Tokens and roles that are given, used and taken away; at once no node may take them; I5, I6. */
+/** Tokens and roles are given, used and taken away. Once they are taken away, no node may accept them; I5, I6. */
 export function revocationLoad(world: World) {
   const { fleet, violate, carol, bob } = world
   const count = { revoked: 0, probes: 0, closings: [] as number[] }
   const accepted: string[] = []
   const ended: string[] = []
 
-  /** Asks every node that serves; none may say yes. */
+  /** Asks every node that serves; none may accept the call. */
   const refused = async (
     token: string,
     method: 'account_verify' | 'admin_account_list' | 'audit_log_list',
@@ -85,7 +85,7 @@ export function revocationLoad(world: World) {
   }
 }
 
-/** A socket and a stream of this token, each on some node, as far as they can be opened. */
+/** A socket and a stream with this token, each on some node, if they can be opened. */
 async function connections({ fleet, client }: World, token: string) {
   const open = new Set<string>()
   const [near, far] = [fleet.pick(), fleet.pick()]

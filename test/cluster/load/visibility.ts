@@ -1,7 +1,7 @@
 import type { World } from '../world.ts'
 import { outcomeOf } from './cells.ts'
 
-/** Cells that were public: as soon as they are private, or gone, no node shows them to strangers; I5. */
+/** Public cells become private or are deleted; from then on no node shows them to strangers; I5. */
 export function visibilityLoad(world: World) {
   const { fleet, violate } = world
   const count = { hidden: 0, hidden_probes: 0 }

@@ -6,7 +6,7 @@ import { outcomeOf } from './cells.ts'
 
 export const guessBudget = 5
 
-/** Lists, anonymous reads, logins, guesses at a password, and backups; I10. */
+/** Lists, anonymous reads, logins, wrong passwords, and backups; I10. */
 export function visitorLoad(world: World, directory: string) {
   const { fleet, adaToken: token, violate } = world
   const count = { logins: 0, guesses: 0, backups: 0 }
