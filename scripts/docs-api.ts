@@ -142,7 +142,7 @@ function routeLimited(route: Route): string {
   const axis = rateLimitOf(route, config)
   if (axis === undefined) return ''
   const limiters = Object.values(route.rate_limit ?? {}).map(limitText)
-  const other = axis === 'both' ? ' Where one of them is off, the other axis is left.' : ''
+  const other = axis === 'both' ? ' If one of them is off, the other still counts.' : ''
   return ` Rate limit \`${axis}\`: ${limiters.join(' and ')}.${other}`
 }
 

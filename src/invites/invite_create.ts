@@ -28,7 +28,7 @@ const InviteInput = z.strictObject({
 })
 
 export const invite_create = mutation({
-  doc: 'Invite by e-mail, username or both: whoever signs up with exactly these is admitted. Its link is mailed where messages are sent, unless `send` is false; `reveal` returns it instead.',
+  doc: 'Invite a person by e-mail, username or both: a signup with exactly these is admitted. If messages can be sent, its link is mailed, unless `send` is false; `reveal` returns it instead.',
   auth: { role: 'admin' },
   event: 'invite_create',
   secret_reply: true,

@@ -8,7 +8,7 @@ import { OrNull, Uuid } from '../wire/types.ts'
 import { makeResetLink } from './reset-link.ts'
 
 export const admin_account_reset_link_create = mutation({
-  doc: 'Make a link with which somebody sets a new password: mailed to the account, or with `reveal` returned once. Not for holders of keeper or admin.',
+  doc: 'Make a link to set a new password: mailed to the account or, with `reveal`, returned once. Not for holders of keeper or admin.',
   auth: freshAdmin,
   event: 'ticket_create',
   secret_reply: true,
