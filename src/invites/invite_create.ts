@@ -95,7 +95,7 @@ async function insertInvite(
 }
 
 export const createInvite = operation({
-  doc: 'Invite by e-mail, username or both: admits whoever signs up with exactly these. With a mail server its link is mailed.',
+  doc: 'Invite a person by e-mail, username or both: a signup with exactly these is admitted. With a mail server, its link is mailed.',
   input: InviteInput,
   event: 'invite_create',
   errors: ['invite_account_exists_username', 'invite_account_exists_email', 'invite_duplicate'],
