@@ -142,7 +142,7 @@ function routeLimited(route: Route): string {
   const axis = rateLimitOf(route, config)
   if (axis === undefined) return ''
   const limiters = Object.values(route.rate_limit ?? {}).map(limitText)
-  const other = axis === 'both' ? ' Where one of them is off, the other axis is left.' : ''
+  const other = axis === 'both' ? ' If one of them is off, the other still counts.' : ''
   return ` Rate limit \`${axis}\`: ${limiters.join(' and ')}.${other}`
 }
 
@@ -190,12 +190,12 @@ const code = (language: string, text: string): string => `\`\`\`${language}\n${t
 const introduction = `<!-- Generated from src/actions.ts and src/routes.ts by scripts/docs.ts; edit the declarations, not this page. -->
 # API
 
-Two surfaces: JSON-RPC 2.0 methods at \`/api/rpc\`, and REST routes for the session cookie at \`/api/account\`.
-Every refusal carries a \`reason\` to switch on: [errors.md](errors.md) lists them all. Unknown input keys are
-refused; ignore unknown output keys. Machines read the same from \`/api/openrpc.json\` (also
+The service has JSON-RPC 2.0 methods at \`/api/rpc\`, and REST routes at \`/api/account\` for signing in and the session
+cookie. Every refusal has a \`reason\` to switch on: [errors.md](errors.md) lists all of them. Unknown keys of an input are
+refused; ignore unknown keys of an output. The same descriptions are machine-readable at \`/api/openrpc.json\` (also by
 \`rpc.discover\`) and \`/api/openapi.json\`.
 
-How types are written:
+Notation of types:
 
 | Type | Meaning |
 |---|---|
@@ -215,20 +215,22 @@ curl http://127.0.0.1:4040/api/rpc -b cookies.txt -H 'Content-Type: application/
   -d '{"jsonrpc": "2.0", "id": 1, "method": "cell_list", "params": {"limit": 10}}'
 \`\`\`
 
-\`id\` is a string or a number and comes back with the answer; a call without one is refused. \`params\` is an object, or is
-left out. \`acting\` names the actor that acts; with one actor it may be left out. Bodies are \`application/json\` in UTF-8,
-not encoded, of at most 1 MiB (\`CELLKEEP_BODY_LIMIT\`) and 100 levels.
+\`id\` is a string or a number and is returned with the answer; a call without one is refused. \`params\` is an object, or is
+left out. \`acting\` names the actor that acts; it may be left out if the account has only one actor. A body is
+\`application/json\` in UTF-8, without \`Content-Encoding\`, at most 1 MiB long (\`CELLKEEP_BODY_LIMIT\`), and nested at most
+100 levels deep.
 
-A method without side effects is also reached by GET: \`/api/rpc?method=cell_list&id=1&params={"limit":10}\`,
-URL-encoded. Answers have \`Cache-Control: no-store\`, since they depend on who calls: to cache public content is for a server
-of yours before this one.
+A method without side effects can also be called by GET: \`/api/rpc?method=cell_list&id=1&params={"limit":10}\`, URL-encoded.
+Answers have \`Cache-Control: no-store\`, because they depend on the caller. To cache public content, put a server of your own
+in front of this one.
 
-An array of 1 to 50 calls is a batch. Its calls are carried out one after the other, each by itself, and answered with
-status 200 by an array in their order; calls behind 16 MiB of answers are refused with \`batch_answer_too_large\`.
+An array of 1 to 50 calls is a batch. Its calls are carried out one after the other, each in a transaction of its own. The
+answer has status 200 and is an array in the same order. After 16 MiB of answers, the remaining calls are refused with
+\`batch_answer_too_large\`.
 
-Below the name of each method stands who may call it. *Needs a credential*: the session cookie, an API token in
-\`Authorization: Bearer …\`, or the daemon token in \`X-Daemon-Token\`. A token of scope \`read_only\` may call the methods
-that GET reaches, one of scope \`methods\` those that it names. Limits are the defaults.
+The first line below a method says who may call it, and its limits by default. *Needs a credential* means the session cookie,
+an API token in \`Authorization: Bearer …\`, or the daemon token in \`X-Daemon-Token\`. A token with the scope \`read_only\` may
+call the methods that GET reaches; one with the scope \`methods\` those that it names.
 
 An answer is \`{"jsonrpc": "2.0", "id": 1, "result": …}\` or \`{…, "error": {"code", "message", "data": {"reason", …}}}\`.
 A refused input has the reason \`invalid_params\` and \`issues\`: up to 20 of \`{path, code, message}\`, where the code is
@@ -236,30 +238,31 @@ A refused input has the reason \`invalid_params\` and \`issues\`: up to 20 of \`
 \`unrecognized_keys\`, \`invalid_union\`, \`invalid_cursor\`, \`password_common\`, \`unknown_scope_kind\`,
 \`invite_identifier_required\` or \`custom\`, and the message states the rule.
 
-To repeat a call safely, send it with a header \`Idempotency-Key\` (over a WebSocket: a member \`idempotency_key\` beside
-\`id\`) of 16 to 64 letters, digits, \`-\` and \`_\` that no other call has, such as a UUID. Methods that are reached by
-POST only and need a credential take one, each call by itself and not in a batch. For 24 hours whoever repeats the call
-with its key gets the first answer, marked with the header \`Idempotency-Replayed: true\` (a member \`replayed\`), and
-nothing else happens; a call that is still under way is waited for, and one that was undone is carried out. With another
-method, actor or input the key is refused with \`idempotency_key_reused\`. Answers that hold a secret or more than 64 KiB
-are not kept: their repetition is \`idempotency_replayed\`. An account may have 10,000 keys at a time.
+To repeat a call safely, send it with an idempotency key: a header \`Idempotency-Key\` (over a WebSocket, a member
+\`idempotency_key\` beside \`id\`) of 16 to 64 letters, digits, \`-\` and \`_\` that no other call has, such as a UUID. Methods
+that take only POST and need a credential accept a key, but not in a batch. For 24 hours a repetition of the call by the same
+account gets the first answer, marked with the header \`Idempotency-Replayed: true\` (over a WebSocket, a member
+\`replayed\`), and nothing else happens. If the first call is still running, the repetition waits for it; if the first call was
+undone, the repetition is carried out. With another method, actor or input, the key is refused with
+\`idempotency_key_reused\`. Answers that hold a secret or are larger than 64 KiB are not stored; a repetition is then refused
+with \`idempotency_replayed\`. An account may have 10,000 keys at a time.
 
-Besides the reasons listed with it, a method may answer \`invalid_params\`, \`rate_limited\`,
-\`service_unavailable\`, \`busy\`, \`storage_full\`, \`timeout\` and \`internal_error\`; where it takes a credential also
+Besides the reasons listed with it, a method may be refused with \`invalid_params\`, \`rate_limited\`,
+\`service_unavailable\`, \`busy\`, \`storage_full\`, \`timeout\` and \`internal_error\`; if it takes a credential, also with
 \`authentication_required\`, \`account_vanished\`, \`credential_type_required\`, \`token_scope_required\`,
 \`second_factor_enrolment_required\`, \`fresh_authentication_required\`, \`insufficient_permissions\`, \`actor_required\`,
-\`actor_not_on_account\` and \`no_actors_on_account\`; with a key \`idempotency_key_reused\` and \`idempotency_replayed\`.
+\`actor_not_on_account\` and \`no_actors_on_account\`; with a key, also with \`idempotency_key_reused\` and
+\`idempotency_replayed\`.
 `
 
 const accountIntroduction = `## Account routes
 
-Bodies are JSON objects. A refusal is \`{"error": "<reason>", …}\` with the HTTP status of the reason. The
-session travels in the cookie \`svc_session\` (HttpOnly, SameSite=Strict, Secure). A route that answers without a
-body has no example.
+Bodies are JSON objects. A refusal is \`{"error": "<reason>", …}\` with the HTTP status of the reason. The session is in the
+cookie \`svc_session\` (HttpOnly, SameSite=Strict, Secure). A route that answers without a body has no example.
 `
 
 const notificationIntroduction = `## Notifications
 
-What the WebSocket sends, as \`{"jsonrpc": "2.0", "method": …, "params": …}\` without an id, to every socket of the
-account concerned; see [live.md](live.md).
+The WebSocket sends these to every socket of the account concerned, as \`{"jsonrpc": "2.0", "method": …, "params": …}\`
+without an \`id\`; see [live.md](live.md).
 `

@@ -17,7 +17,7 @@ export function errorsPage(): string {
     '',
     '## Details of `invalid_request`',
     '',
-    'Where several rules are broken, one of them is named.',
+    'If a request breaks several rules, `detail` names one of them.',
     '',
     '| Rule | `detail` |',
     '|---|---|',
@@ -25,7 +25,7 @@ export function errorsPage(): string {
     '',
     '## Codes',
     '',
-    'The text is fixed per code and for people; programs switch on the reason.',
+    'Each code has a fixed text for people. Programs switch on the reason.',
     '',
     '| Code | HTTP | `message` |',
     '|---|---|---|',
@@ -37,10 +37,10 @@ export function errorsPage(): string {
 const introduction = `<!-- Generated from src/reasons.ts by scripts/docs.ts; edit the catalogue, not this page. -->
 # Errors
 
-A refused JSON-RPC call answers with the HTTP status below and
-\`{"jsonrpc": "2.0", "id": 1, "error": {"code": …, "message": "…", "data": {"reason": "…"}}}\`; a refused REST
-request with \`{"error": "<reason>", …}\`, and so does, at every path, what is refused before the call is read, such as
-\`forbidden_origin\`, \`unsupported_media_type\` and \`payload_too_large\`. What the meaning names in code font (\`issues\`, \`retry_after\`,
-\`current_version\`) stands beside the reason. The text of an unexpected failure is never sent: look up the
-\`X-Request-Id\` of the answer in the log.
+The answer to a refused JSON-RPC call has the HTTP status below and the body
+\`{"jsonrpc": "2.0", "id": 1, "error": {"code": …, "message": "…", "data": {"reason": "…"}}}\`. The answer to a refused REST
+request has the body \`{"error": "<reason>", …}\`; so has, at every path, the answer to a request that is refused before the
+call is read, such as \`forbidden_origin\`, \`unsupported_media_type\` and \`payload_too_large\`. Some words in code font below,
+such as \`issues\`, \`retry_after\` and \`current_version\`, are further keys beside the reason. The text of an unexpected failure
+is never sent: look up the \`X-Request-Id\` of the answer in the log.
 `

@@ -47,8 +47,9 @@ export function logEventsPage(): string {
 const logIntroduction = `<!-- Generated from src/log/events.ts by scripts/docs.ts; edit the table, not this page. -->
 # Events in the log
 
-Every line of level \`warn\` or \`error\` has a word \`event\`. It stays the same between versions, so match on it, not on the
-text. The first line of a cause is written at once; repeats become one line per 10 s, with their number as \`repeated\`.
+Every line of level \`warn\` or \`error\` has a key \`event\`, whose value stays the same between versions: match on it, not on
+the text. The first line of a cause is written at once; repetitions become one line per 10 s, with their count in
+\`repeated\`.
 `
 
 const auditIntroduction = `<!-- Generated from src/events.ts by scripts/docs.ts; edit the schemas, not this page. -->
@@ -57,23 +58,23 @@ const auditIntroduction = `<!-- Generated from src/events.ts by scripts/docs.ts;
 Every type of row in the audit log, with its \`metadata\`. The other columns of a row are \`AuditEvent\` in
 [api.md](api.md#shapes): \`seq\`, \`event_type\`, \`outcome\`, who acted, on whom, from which address, and when.
 
-- **Reading.** \`audit_log_list\` in pages, the [stream](client.md#the-audit-log) live, \`cellkeep audit export\` as a file,
-  \`cellkeep tail\` on a terminal. All need an admin, or the machine itself.
+- **Reading.** \`audit_log_list\` returns pages, the [stream](client.md#the-audit-log) follows the log live,
+  \`cellkeep audit export\` writes a file, and \`cellkeep tail\` prints to a terminal. They need an admin; the export, like
+  every operator command, needs access to the data directory or the database instead.
 - **What is not in it.** Metadata holds ids and structural values, never what people typed. The one exception is
-  \`account_purge\`, after which nothing else tells whose ids these were.
-- **\`failure\`** is the metadata of a refused attempt. Most refusals leave no row; a type without \`failure\` here has rows with
+  \`account_purge\`, after which nothing else says whose ids these were.
+- **\`failure\`** is the metadata of a refused attempt. Most refusals leave no row. A type without \`failure\` has rows with
   \`outcome: "failure"\` only for writes that were undone, with the metadata of success, or null, or
   \`{ reason: "rolled_back" }\`.
-- **\`via\`** is in rows without a request: \`cli\` for a command, or the word of the library call.
-- **Yours** are declared in [\`audit_events\`](declarations.md#audit-events).
+- **\`via\`** is in rows without a request: \`cli\` for a command, or the \`via\` of the library call.
+- **Your own events** are declared in [\`audit_events\`](declarations.md#audit-events).
 `
 
 const operatorIntroduction = `<!-- Generated from src/operations.ts by scripts/docs.ts; edit the declarations, not this page. -->
 # Operator calls
 
-\`service.operations\` has what the operator commands do, as functions for your own code. They need no credential and
-know no caller: whoever may call them is for your code to decide. Rules that protect the installation hold all the same, such as
-the last admin's.
+\`service.operations\` has the operator commands as functions for your own code. They need no credential and know no caller:
+your code decides who may call them. Rules that protect the installation still apply, such as that of the last admin.
 
 <!-- setup
 import { createService } from 'cellkeep'
@@ -92,17 +93,18 @@ console.log(await service.operations.findAccount({ ref: account.id }))
 await service.close()
 \`\`\`
 
-- **Arguments.** The input, and for all that change something who acts, below. What only reads takes the input alone.
-- **\`via\`**, 1 to 32 characters of a-z and \`_\`, says in the audit row what acted. \`actor_id\`, \`account_id\` and \`ip\` beside it
-  name on whose behalf.
-- **\`within\`** joins an open transaction: the second argument of a \`mutation()\` handler, or the \`work\` of
-  \`service.transaction\`. Without it each call is a transaction of its own, and a call inside an open one would wait for the
-  locks of that one. [embedding.md](embedding.md#audit-events-and-transactions-of-your-own) has an example.
+- **Arguments.** An operation that changes something takes the input, and an object that says who acts (\`via\` and the other
+  keys below). An operation that only reads takes the input alone.
+- **\`via\`**, 1 to 32 characters of a-z and \`_\`, is the word by which the audit row names your code. \`actor_id\`, \`account_id\`
+  and \`ip\` beside it say for whom it acts.
+- **\`within\`** joins an open transaction: pass the second argument of a \`mutation()\` handler, or the \`work\` of
+  \`service.transaction\`. Without it each call is a transaction of its own, and a call that changes something inside an open
+  transaction is refused. [embedding.md](embedding.md#audit-events-and-transactions-of-your-own) has an example.
 - **Results** are typed: \`listAccounts\` resolves to \`{ accounts, next_cursor }\`, and \`exportAudit\` to an
   async iterable, \`for await (const row of await service.operations.exportAudit({}))\`.
-- **In a script** beside a running server, call \`createService\` with its \`database_url\`, your declarations and
-  \`heartbeat: false\`. A data directory takes one process only: there, stop the server first, or use the commands, which
-  work while it runs.
-- **Refusals** reject with \`ServiceError\`, whose \`data.reason\` is one of those listed, or \`invalid_params\` with \`issues\`.
-- **No limits.** No limiter is charged.
+- **In a script** next to a running server, call \`createService\` with the \`database_url\` of the server, your declarations
+  and \`heartbeat: false\`. Only one process can use a data directory: stop the server first, or use the commands, which work
+  while it runs.
+- **Refusals** reject with \`ServiceError\`, whose \`reason\` is one of those listed, or \`invalid_params\` with \`issues\`.
+- **No limiter** is charged.
 `

@@ -24,7 +24,7 @@ const Bucket = z.object({
 })
 
 export const audit_log_activity = query({
-  doc: 'How many rows of the audit log fall into each stretch of `bucket_s` seconds, counting the newest 1000 to 8000 of each.',
+  doc: 'The number of audit rows in each interval of `bucket_s` seconds; of each interval, only the newest 1000 to 8000 are counted.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',

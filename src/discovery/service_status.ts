@@ -3,7 +3,7 @@ import { query } from '../core/declare.ts'
 import { version } from '../wire/version.ts'
 
 export const service_status = query({
-  doc: 'How the node that answers is doing: what it has answered and refused since it began, its connections and those to the database.',
+  doc: 'The state of the node that answers: what it has answered and refused since its start, its connections and those to the database.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',

@@ -6,7 +6,7 @@ import { Uuid } from '../wire/types.ts'
 import { assignEmail } from './write-email.ts'
 
 export const admin_account_email_set = mutation({
-  doc: 'Set or remove the e-mail of an account that holds neither admin nor keeper; `verified` says that it is known to be theirs.',
+  doc: 'Set or remove the e-mail of an account that holds neither admin nor keeper; `verified` marks it as verified.',
   auth: freshAdmin,
   event: 'account_update',
   rate_limit: 'account',

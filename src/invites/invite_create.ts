@@ -28,7 +28,7 @@ const InviteInput = z.strictObject({
 })
 
 export const invite_create = mutation({
-  doc: 'Invite by e-mail, username or both: whoever signs up with exactly these is admitted. Its link is mailed where messages are sent, unless `send` is false; `reveal` returns it instead.',
+  doc: 'Invite a person by e-mail, username or both: a signup with exactly these is admitted. If messages can be sent, its link is mailed, unless `send` is false; `reveal` returns it instead.',
   auth: { role: 'admin' },
   event: 'invite_create',
   secret_reply: true,
@@ -95,7 +95,7 @@ async function insertInvite(
 }
 
 export const createInvite = operation({
-  doc: 'Invite by e-mail, username or both: admits whoever signs up with exactly these. With a mail server its link is mailed.',
+  doc: 'Invite a person by e-mail, username or both: a signup with exactly these is admitted. With a mail server, its link is mailed.',
   input: InviteInput,
   event: 'invite_create',
   errors: ['invite_account_exists_username', 'invite_account_exists_email', 'invite_duplicate'],

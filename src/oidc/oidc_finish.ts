@@ -19,7 +19,7 @@ const floored = [...audited, 'second_factor_required']
 
 /** `POST /oidc_finish`: the page at the redirect posts what the provider put into its query. */
 export const oidc_finish = route({
-  doc: 'Finish what `/oidc_start` began, with the query of the page that the provider has led the browser to.',
+  doc: 'Finish what `/oidc_start` began, with the query of the page to which the provider redirected the browser.',
   method: 'POST',
   path: '/oidc_finish',
   auth,

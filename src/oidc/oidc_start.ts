@@ -11,7 +11,7 @@ import { auth, type Context } from './proven.ts'
 
 /** `POST /oidc_start`: begins a flow and tells the page where to send the browser. */
 export const oidc_start = route({
-  doc: 'Begin to sign in with a provider, to link it to the account, or to prove again who is signed in; go to `url` then.',
+  doc: 'Begin to sign in with a provider, to link it to the account, or to prove again who is signed in; then go to `url`.',
   method: 'POST',
   path: '/oidc_start',
   auth,

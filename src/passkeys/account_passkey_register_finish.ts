@@ -12,7 +12,7 @@ import { hasPasskeys, Passkey, PasskeyName, partyOf, passkeyColumns, passkeysMax
 import { RegistrationResponse, verifyRegistration } from './webauthn.ts'
 
 export const account_passkey_register_finish = mutation({
-  doc: 'Add the passkey that this session has begun, with the response of the browser. The answer has recovery codes if it is the first second factor.',
+  doc: 'Finish what `account_passkey_register_begin` began, with the response of the browser. The answer has recovery codes if it is the first second factor.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
   event: 'factor_add',
   before_enrolment: true,

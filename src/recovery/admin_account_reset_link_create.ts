@@ -8,7 +8,7 @@ import { OrNull, Uuid } from '../wire/types.ts'
 import { makeResetLink } from './reset-link.ts'
 
 export const admin_account_reset_link_create = mutation({
-  doc: 'Make a link with which somebody sets a new password: mailed to the account, or with `reveal` returned once. Not for holders of keeper or admin.',
+  doc: 'Make a link to set a new password: mailed to the account or, with `reveal`, returned once. Not for holders of keeper or admin.',
   auth: freshAdmin,
   event: 'ticket_create',
   secret_reply: true,
@@ -27,7 +27,7 @@ export const admin_account_reset_link_create = mutation({
 })
 
 export const createResetLink = operation({
-  doc: 'Make a link to set a new password, for any account. It is printed once, or with --send mailed.',
+  doc: 'Make a link to set a new password, for any account. It is printed once or, with --send, mailed.',
   input: z.strictObject({ account_id: Uuid, send: z.boolean().default(false) }),
   event: 'ticket_create',
   errors: ['account_not_found', 'no_recipient'],

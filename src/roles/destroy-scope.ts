@@ -19,7 +19,7 @@ export type DestroyedScope = { revoked: RevokedGrant[]; superseded_offers: Offer
  * consumer's own row. To destroy several scopes in one transaction, always use the same order.
  */
 export const destroyScope = operation({
-  doc: 'End every grant and offer at a scope, and allow no new ones.',
+  doc: 'End every grant and offer in a scope, and allow no new ones.',
   input: z.strictObject({ scope_kind: ScopeKind, scope_id: Uuid, reason: Text(500).nullish() }),
   event: 'role_grant_revoke',
   refine({ reason = null, ...scope }, { app }) {

@@ -8,7 +8,7 @@ import { checkScope, RoleName, ScopeKind } from './scope.ts'
 
 /** If the actor has an active grant of the same role and scope, that one keeps its id and can only be extended. */
 export const grantRole = operation({
-  doc: 'Give a role to an actor, globally or at a scope, for good or until a time.',
+  doc: 'Give a role to an actor, globally or in a scope, for good or until a time.',
   input: z.strictObject({
     actor_id: Uuid,
     role: RoleName,

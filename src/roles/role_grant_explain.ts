@@ -26,7 +26,7 @@ const Explained = z.object({
 })
 
 export const role_grant_explain = query({
-  doc: 'Where a role of an actor comes from: who gave it, by which offer, and how long it lasts or why it ended. For the own account, or as admin.',
+  doc: 'Where a role of an actor comes from: who gave it, by which offer, and how long it lasts or why it ended. For the caller’s own account, or as admin.',
   auth: { account: 'required', actor: 'required' },
   rate_limit: 'account',
   rate_limit_group: 'lookup',

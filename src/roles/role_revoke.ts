@@ -29,7 +29,7 @@ export const revokeRole = operation({
 
 /** Returns an empty list if the actor has no such grant. */
 export const revokeRoleEverywhere = operation({
-  doc: 'End every active grant of a role to an actor, global and at all scopes.',
+  doc: 'End every active grant of a role to an actor, global and in all scopes.',
   input: z.strictObject({ actor_id: Uuid, role: RoleName, reason: Text(500).nullish() }),
   event: 'role_grant_revoke',
   errors: ['role_grant_path_not_allowed', 'cannot_revoke_last_admin'],

@@ -6,7 +6,7 @@ import { endFlows } from '../sign-in/flow.ts'
 import { addCodes, stateOf } from './factors.ts'
 
 export const account_recovery_codes_create = mutation({
-  doc: 'Make ten recovery codes, shown once, in place of all that there were. Each stands in for a second factor once.',
+  doc: 'Make ten recovery codes, shown once, which replace all earlier ones. Each can be used once instead of a second factor.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'], fresh: true },
   event: 'factor_add',
   secret_reply: true,

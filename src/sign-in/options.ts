@@ -6,7 +6,7 @@ import { isSignupOpen } from '../settings/settings.ts'
 
 /** `GET /options`: what a sign-in page has to offer. */
 export const options = route({
-  doc: 'What this service offers to whoever is not signed in yet: signup, recovery, passkeys, providers.',
+  doc: 'What this service offers before a sign-in: signup, recovery, passkeys, providers.',
   method: 'GET',
   path: '/options',
   auth: { account: 'none', actor: 'none' },

@@ -19,7 +19,7 @@ import { signIn } from './sign-in.ts'
 
 /** `POST /reauthenticate`: a fresh session in place of the presented one, so that a stolen copy of its cookie ends. */
 export const reauthenticate = route({
-  doc: 'Prove again who is signed in, for what needs a fresh session; replaces the session cookie.',
+  doc: 'Prove again who is signed in, for calls that need a fresh session; replaces the session cookie.',
   method: 'POST',
   path: '/reauthenticate',
   auth: ownSession,

@@ -8,7 +8,7 @@ import { AccountCounts, accountCounts } from './counts.ts'
 import { AccountEntry } from './view.ts'
 
 export const admin_account_get = query({
-  doc: 'One account, deleted or not, as `admin_account_list` shows it, and how much belongs to it: each count goes up to 1000.',
+  doc: 'One account, deleted or not, as `admin_account_list` shows it, and counts of what belongs to it, each up to 1000.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',

@@ -17,7 +17,7 @@ import { AccountEntry, accountColumns } from './view.ts'
 const Query = Trimmed(254)
 
 export const admin_account_list = query({
-  doc: 'All accounts, oldest first, with actors, active grants and pending offers; or those that `query` or `role` finds, where a page may be short although another follows.',
+  doc: 'All accounts, oldest first, with actors, active grants and pending offers. With `query` or `role`, only those that match; a page may then be short although another follows.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',

@@ -6,7 +6,7 @@ import { me, tier } from '../access.ts'
 import { cellsToClone } from './walk.ts'
 
 export const cell_clone_preview = query({
-  doc: 'What `cell_clone` would copy now: cells, edges, bytes of data, and levels below the source. Hooks and quota are not asked.',
+  doc: 'What `cell_clone` would copy now: cells, edges, bytes of data, and levels below the source. Hooks and quota are not checked.',
   auth: { account: 'required', actor: 'required' },
   rate_limit: 'account',
   rate_limit_group: 'cell_create',

@@ -7,7 +7,7 @@ import { Explained } from './explained.ts'
 import { explainOne } from './one.ts'
 
 export const cell_access_explain = query({
-  doc: 'Why an actor may view, edit or manage a cell, or why not; or who may. Needs the manage tier; for one’s own actor, the view tier.',
+  doc: 'Why an actor may view, edit or manage a cell, or why not; or who may. Needs the manage tier; for the acting actor itself, the view tier.',
   auth: { account: 'required', actor: 'required' },
   rate_limit: 'account',
   rate_limit_group: 'lookup',
