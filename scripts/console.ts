@@ -1,11 +1,13 @@
 /**
  * `npm run build:console`: builds the console and the pages for people into dist/console, each file with its
- * compressed forms, and `files.json`, from which `src/http/site.ts` serves them. `--if-older`: only if a source is newer.
+ * compressed forms, and `files.json`, from which `src/http/site.ts` serves them. `LICENSES.txt` has the licences of the
+ * packages in them. `--if-older`: only if a source is newer.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import type { BuiltFile, BuiltFiles } from '../src/http/built-site.ts'
+import { bundledLicences } from './licences.ts'
 
 const root = new URL('../', import.meta.url)
 const target = new URL('dist/console/', root)
@@ -26,15 +28,23 @@ const built: BuiltFiles = { documents: { console: '', pages: '' }, files: { cons
 
 async function build(): Promise<void> {
   const vite = await import('vite')
+  const licences = bundledLicences()
   rmSync(target, { recursive: true, force: true })
   for (const part of ['console', 'pages'] as const) {
     const configFile = fileURLToPath(new URL('console/vite.config.ts', root))
     const outDir = fileURLToPath(new URL(part, target))
-    await vite.build({ configFile, mode: part, build: { outDir }, logLevel: 'warn' })
+    await vite.build({
+      configFile,
+      plugins: [licences.plugin],
+      mode: part,
+      build: { outDir },
+      logLevel: 'warn',
+    })
     built.documents[part] = documentOf(part)
     built.files[part] = filesOf(part)
     checkSizes(part)
   }
+  writeFileSync(new URL('LICENSES.txt', target), licences.text())
   writeFileSync(list, JSON.stringify(built, null, 1))
 }
 

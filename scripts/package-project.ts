@@ -22,6 +22,7 @@ export async function pack(directory: string): Promise<string> {
     paths.filter((path) => path.startsWith('dist/') && path.includes('.test.')),
     [],
   )
+  assert.match(await readFile(join(root, 'dist/console/LICENSES.txt'), 'utf8'), /^preact .*\(MIT\)\n\n.*MIT/m)
   assert.deepEqual(await untyped(), [], 'no `any` in the declarations')
   const { stderr } = await run('npm', ['publish', '--dry-run', join(directory, packed.filename)])
   assert.doesNotMatch(stderr, /warn publish/i, 'npm would publish the manifest as it is')
