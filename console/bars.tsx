@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { connection, reconnect } from './api/live.ts'
 import { mustEnrol } from './api/session.ts'
 import { shell } from './copy/common.ts'
@@ -11,48 +12,32 @@ export function Bars() {
   const state = connection.value
   if (mustEnrol.value)
     return (
-      <div class="top-bar" role="status">
-        <Note
-          kind="warn"
-          action={
-            <ButtonLink small href={to('/me/security')}>
-              {security.add_now}
-            </ButtonLink>
-          }
-        >
-          {security.required}
-        </Note>
-      </div>
+      <Bar
+        text={security.required}
+        action={
+          <ButtonLink small href={to('/me/security')}>
+            {security.add_now}
+          </ButtonLink>
+        }
+      />
     )
   if (state === 'lost' && offline.value)
-    return (
-      <div class="top-bar" role="status">
-        <Note
-          kind="warn"
-          action={
-            <Button small onClick={reconnect}>
-              {shell.try_now}
-            </Button>
-          }
-        >
-          {shell.offline}
-        </Note>
-      </div>
-    )
+    return <Bar text={shell.offline} action={<Reconnect verb={shell.try_now} />} />
   if (state === 'too_many_sockets')
-    return (
-      <div class="top-bar" role="status">
-        <Note
-          kind="warn"
-          action={
-            <Button small onClick={reconnect}>
-              {shell.reconnect}
-            </Button>
-          }
-        >
-          {shell.too_many_windows}
-        </Note>
-      </div>
-    )
+    return <Bar text={shell.too_many_windows} action={<Reconnect verb={shell.reconnect} />} />
   return null
 }
+
+const Bar = ({ text, action }: { text: string; action: ComponentChildren }) => (
+  <div class="top-bar" role="status">
+    <Note kind="warn" action={action}>
+      {text}
+    </Note>
+  </div>
+)
+
+const Reconnect = ({ verb }: { verb: string }) => (
+  <Button small onClick={reconnect}>
+    {verb}
+  </Button>
+)

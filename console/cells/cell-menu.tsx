@@ -6,10 +6,7 @@ import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { AskText } from '../ui/ask-text.tsx'
-import { Button } from '../ui/button.tsx'
-import { Confirm, Dialog } from '../ui/dialog.tsx'
-import { Fault } from '../ui/fault.tsx'
-import { Field } from '../ui/field.tsx'
+import { Confirm } from '../ui/dialog.tsx'
 import { Menu } from '../ui/menu.tsx'
 import { toast } from '../ui/toast.tsx'
 import type { PartProps } from './cell-page.tsx'
@@ -104,35 +101,22 @@ function Rename({ got: { cell }, onClose }: DialogOf) {
 }
 
 function SetPath({ got: { cell }, onClose }: DialogOf) {
-  const [path, setPath] = useState(cell.path ?? '')
   const update = useSend('cell_update', { spoils, done: () => toast(cells.saved) })
-  const submit = async (): Promise<void> => {
+  const submit = async (path: string): Promise<void> => {
     if (await update.send({ cell_id: cell.id, path: path || null })) onClose()
   }
   return (
-    <Dialog
+    <AskText
       title={cells.set_path}
+      verb={words.save}
+      label={cells.path}
+      hint={cells.path_hint}
+      initial={cell.path ?? ''}
+      maxlength={256}
+      mono
+      of={update}
+      onSubmit={(path) => void submit(path)}
       onClose={onClose}
-      onSubmit={() => void submit()}
-      foot={
-        <>
-          <Button onClick={onClose}>{words.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={update.isBusy} wait={update.wait}>
-            {words.save}
-          </Button>
-        </>
-      }
-    >
-      <Fault text={update.error && explain(update.error)} />
-      <Field
-        label={cells.path}
-        hint={cells.path_hint}
-        value={path}
-        onInput={setPath}
-        maxlength={256}
-        mono
-        autofocus
-      />
-    </Dialog>
+    />
   )
 }

@@ -5,10 +5,8 @@ import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { go, to } from '../lib/router.ts'
-import { Button } from '../ui/button.tsx'
-import { Dialog } from '../ui/dialog.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { Checkbox } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
 import { toast } from '../ui/toast.tsx'
 import type { DialogOf } from './cell-menu.tsx'
 
@@ -17,7 +15,6 @@ export function CloneCell({ got: { cell }, onClose }: DialogOf) {
   const [deep, setDeep] = useState(false)
   const preview = useCall('cell_clone_preview', { source_id: cell.id, deep })
   const clone = useSend('cell_clone', { spoils: ['cell_list'], done: () => toast(cells.cloned) })
-  const error = clone.error ?? preview.error
   const chooseDeep = (next: boolean): void => {
     clone.reset()
     setDeep(next)
@@ -27,30 +24,18 @@ export function CloneCell({ got: { cell }, onClose }: DialogOf) {
     if (made) go(to(`/cells/${made.cell.id}`))
   }
   return (
-    <Dialog
+    <FormDialog
       title={cells.clone}
+      verb={cells.clone}
+      of={{ ...clone, error: clone.error ?? preview.error }}
+      disabled={!preview.data && (preview.error ? explain(preview.error) : words.counting)}
       onClose={onClose}
       onSubmit={() => preview.data && void submit()}
-      foot={
-        <>
-          <Button onClick={onClose}>{words.cancel}</Button>
-          <Button
-            type="submit"
-            kind="primary"
-            isBusy={clone.isBusy}
-            wait={clone.wait}
-            disabled={!preview.data && (preview.error ? explain(preview.error) : words.counting)}
-          >
-            {cells.clone}
-          </Button>
-        </>
-      }
     >
-      <Fault text={error && explain(error)} />
       <Checkbox label={cells.clone_deep} checked={deep} onChange={chooseDeep} />
       <p aria-live="polite">
         {preview.data ? cells.clone_about(preview.data) : !preview.error && words.counting}
       </p>
-    </Dialog>
+    </FormDialog>
   )
 }

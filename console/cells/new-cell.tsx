@@ -1,14 +1,10 @@
 import { useState } from 'preact/hooks'
 import { useSend } from '../api/send.ts'
 import { cells } from '../copy/cells.ts'
-import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
 import { checkData, type Problem } from '../lib/json-check.ts'
 import { go, to } from '../lib/router.ts'
-import { Button } from '../ui/button.tsx'
-import { Dialog } from '../ui/dialog.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { Choices, Field, TextArea } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
 import { toast } from '../ui/toast.tsx'
 import { problemText } from './problem-text.ts'
 
@@ -32,21 +28,14 @@ export function NewCell({ onClose }: { onClose(): void }) {
     if (made) go(to(`/cells/${made.cell.id}`))
   }
   return (
-    <Dialog
+    <FormDialog
       title={cells.new_cell}
       size="full"
       onClose={onClose}
+      verb={cells.create}
+      of={create}
       onSubmit={() => void submit()}
-      foot={
-        <>
-          <Button onClick={onClose}>{words.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={create.isBusy} wait={create.wait}>
-            {cells.create}
-          </Button>
-        </>
-      }
     >
-      <Fault text={create.error && explain(create.error)} />
       <Field label={cells.label} value={label} onInput={setLabel} autocomplete="off" autofocus />
       <Field
         label={cells.kind}
@@ -74,6 +63,6 @@ export function NewCell({ onClose }: { onClose(): void }) {
         mono
         fault={isSent ? problem : null}
       />
-    </Dialog>
+    </FormDialog>
   )
 }

@@ -3,13 +3,12 @@ import type { Output } from '../api/client.ts'
 import { useSend } from '../api/send.ts'
 import { server } from '../api/server.ts'
 import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
 import { invites } from '../copy/invites.ts'
 import { Button } from '../ui/button.tsx'
 import { EndField, endIn, endOf } from '../ui/date-field.tsx'
 import { Dialog } from '../ui/dialog.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
 import { copyText } from '../ui/id.tsx'
 import { Note } from '../ui/note.tsx'
 import { showSecret } from '../ui/secret.tsx'
@@ -74,21 +73,14 @@ export function CreateInvite({ onClose }: { onClose(): void }) {
       </Dialog>
     )
   return (
-    <Dialog
+    <FormDialog
       title={invites.new_title}
       size="full"
       onClose={onClose}
+      verb={invites.create}
+      of={create}
       onSubmit={() => void submit()}
-      foot={
-        <>
-          <Button onClick={onClose}>{words.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={create.isBusy} wait={create.wait}>
-            {invites.create}
-          </Button>
-        </>
-      }
     >
-      <Fault text={create.error && explain(create.error)} />
       <Field
         label={invites.email}
         type="email"
@@ -100,6 +92,6 @@ export function CreateInvite({ onClose }: { onClose(): void }) {
       />
       <Field label={invites.username} value={username} onInput={setUsername} autocomplete="off" />
       <EndField value={end} onChange={setEnd} isSent={isSent} />
-    </Dialog>
+    </FormDialog>
   )
 }

@@ -3,14 +3,11 @@ import { call } from '../api/client.ts'
 import { factorAdded, noticeEnd } from '../api/query.ts'
 import { useRun } from '../api/run.ts'
 import { freshly, useSend } from '../api/send.ts'
-import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
 import { security } from '../copy/security.ts'
 import { createPasskey } from '../lib/webauthn.ts'
-import { Button } from '../ui/button.tsx'
-import { Dialog } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Checkbox } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
 import { toast } from '../ui/toast.tsx'
 import { showCodes } from './recovery-codes.tsx'
 import { PasskeyName } from './rename-passkey.tsx'
@@ -45,7 +42,6 @@ export function AddPasskey({ isNeeded, onClose }: Props) {
       refused: noticeEnd,
     },
   )
-  const error = begin.error ?? finish.error
   const submit = async (): Promise<void> => {
     setSent(true)
     setStopped(false)
@@ -54,27 +50,20 @@ export function AddPasskey({ isNeeded, onClose }: Props) {
     if (begun && (await finish.send(begun.options))) onClose()
   }
   return (
-    <Dialog
+    <FormDialog
       title={security.passkey_add}
+      verb={security.passkey_add}
+      of={{
+        isBusy: begin.isBusy || finish.isBusy,
+        wait: Math.max(begin.wait, finish.wait),
+        error: begin.error ?? finish.error,
+      }}
       onClose={onClose}
       onSubmit={() => void submit()}
-      foot={
-        <>
-          <Button onClick={onClose}>{words.cancel}</Button>
-          <Button
-            type="submit"
-            kind="primary"
-            isBusy={begin.isBusy || finish.isBusy}
-            wait={Math.max(begin.wait, finish.wait)}
-          >
-            {security.passkey_add}
-          </Button>
-        </>
-      }
     >
-      <Fault text={error ? explain(error) : isStopped ? security.passkey_stopped : null} />
+      <Fault text={isStopped ? security.passkey_stopped : null} />
       <PasskeyName value={name} onInput={setName} isChecked={isSent} />
       <Checkbox label={security.passkey_second} checked={isSecond} onChange={setSecond} />
-    </Dialog>
+    </FormDialog>
   )
 }

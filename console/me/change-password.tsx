@@ -4,14 +4,10 @@ import { passwordFault, passwordHint } from '../api/new-password.ts'
 import { useRun } from '../api/run.ts'
 import { freshly } from '../api/send.ts'
 import { forgetSession, tellTabs } from '../api/session.ts'
-import { words } from '../copy/common.ts'
 import { entry } from '../copy/entry.ts'
-import { explain } from '../copy/errors.ts'
 import { me } from '../copy/me.ts'
-import { Button } from '../ui/button.tsx'
-import { Dialog } from '../ui/dialog.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { PasswordField } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
 import { toast } from '../ui/toast.tsx'
 
 /** `isFirst`: the account has no password, and a fresh session replaces it. */
@@ -34,21 +30,14 @@ export function ChangePassword({ isFirst, onClose }: { isFirst: boolean; onClose
     if ((isFirst || current) && !fault && (await change.send(undefined))) onClose()
   }
   return (
-    <Dialog
+    <FormDialog
       title={title}
       onClose={onClose}
+      about={<p>{me.password_about}</p>}
+      verb={title}
+      of={change}
       onSubmit={() => void submit()}
-      foot={
-        <>
-          <Button onClick={onClose}>{words.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={change.isBusy} wait={change.wait}>
-            {title}
-          </Button>
-        </>
-      }
     >
-      <p>{me.password_about}</p>
-      <Fault text={change.error && explain(change.error)} />
       {!isFirst && (
         <PasswordField
           label={me.current_password}
@@ -68,6 +57,6 @@ export function ChangePassword({ isFirst, onClose }: { isFirst: boolean; onClose
         fault={isSent ? fault : null}
         autofocus={isFirst}
       />
-    </Dialog>
+    </FormDialog>
   )
 }

@@ -4,12 +4,10 @@ import type { Output } from '../api/client.ts'
 import { factorAdded } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
 import { security } from '../copy/security.ts'
 import { Button } from '../ui/button.tsx'
-import { Dialog } from '../ui/dialog.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
 import { copyText } from '../ui/id.tsx'
 import { toast } from '../ui/toast.tsx'
 import { showCodes } from './recovery-codes.tsx'
@@ -35,32 +33,29 @@ export function ConfirmTotp({ begun: { secret, uri }, onClose }: Props) {
     if (!isWrong && (await confirm.send({ code: digits }))) onClose()
   }
   return (
-    <Dialog
+    <FormDialog
       title={security.totp_add}
       size="full"
-      onClose={onClose}
-      onSubmit={() => void submit()}
-      foot={
+      about={
         <>
-          <Button onClick={onClose}>{words.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={confirm.isBusy} wait={confirm.wait}>
-            {security.confirm}
-          </Button>
+          <p>{security.scan}</p>
+          <QrCode text={uri} />
+          <div class="secret">
+            <code>{secret.replace(/.{4}(?=.)/g, '$& ')}</code>
+            <Button icon="copy" onClick={() => void copyText(secret)}>
+              {words.copy}
+            </Button>
+          </div>
+          <p>
+            <a href={href}>{security.open_app}</a>
+          </p>
         </>
       }
+      verb={security.confirm}
+      of={confirm}
+      onClose={onClose}
+      onSubmit={() => void submit()}
     >
-      <p>{security.scan}</p>
-      <QrCode text={uri} />
-      <div class="secret">
-        <code>{secret.replace(/.{4}(?=.)/g, '$& ')}</code>
-        <Button icon="copy" onClick={() => void copyText(secret)}>
-          {words.copy}
-        </Button>
-      </div>
-      <p>
-        <a href={href}>{security.open_app}</a>
-      </p>
-      <Fault text={confirm.error && explain(confirm.error)} />
       <Field
         label={security.code}
         hint={security.code_hint}
@@ -71,7 +66,7 @@ export function ConfirmTotp({ begun: { secret, uri }, onClose }: Props) {
         autofocus
         mono
       />
-    </Dialog>
+    </FormDialog>
   )
 }
 

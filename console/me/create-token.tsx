@@ -1,14 +1,10 @@
 import { useState } from 'preact/hooks'
 import { useCall } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
-import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
 import { me } from '../copy/me.ts'
-import { Button } from '../ui/button.tsx'
 import { daysOf, EndField, endIn } from '../ui/date-field.tsx'
-import { Dialog } from '../ui/dialog.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { Choices, Field } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
 import { Note } from '../ui/note.tsx'
 import { showSecret } from '../ui/secret.tsx'
 import { MethodPicker } from './method-picker.tsx'
@@ -43,21 +39,14 @@ export function CreateToken({ onClose }: { onClose(): void }) {
     if (made) onClose()
   }
   return (
-    <Dialog
+    <FormDialog
       title={me.new_token}
       size="full"
       onClose={onClose}
+      verb={me.create}
+      of={create}
       onSubmit={() => void submit()}
-      foot={
-        <>
-          <Button onClick={onClose}>{words.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={create.isBusy} wait={create.wait}>
-            {me.create}
-          </Button>
-        </>
-      }
     >
-      <Fault text={create.error && explain(create.error)} />
       {cap && oldest && tokens.length >= cap && <Note kind="warn">{me.ends_oldest(cap, oldest.name)}</Note>}
       <Field
         label={me.token_name}
@@ -79,6 +68,6 @@ export function CreateToken({ onClose }: { onClose(): void }) {
       )}
       <EndField value={end} onChange={setEnd} isSent={isSent} inDays />
       {end.choice === 'never' && <Note kind="warn">{me.never_warning}</Note>}
-    </Dialog>
+    </FormDialog>
   )
 }

@@ -1,12 +1,9 @@
 import { useState } from 'preact/hooks'
 import { useSend } from '../api/send.ts'
 import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
 import { security } from '../copy/security.ts'
-import { Button } from '../ui/button.tsx'
-import { Dialog } from '../ui/dialog.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
 import type { Passkey } from './passkeys.tsx'
 
 export function RenamePasskey({ passkey, onClose }: { passkey: Passkey; onClose(): void }) {
@@ -16,22 +13,15 @@ export function RenamePasskey({ passkey, onClose }: { passkey: Passkey; onClose(
     if (name.trim() && (await rename.send({ passkey_id: passkey.id, name: name.trim() }))) onClose()
   }
   return (
-    <Dialog
+    <FormDialog
       title={security.passkey_rename_title(passkey.name)}
       onClose={onClose}
+      verb={words.save}
+      of={rename}
       onSubmit={() => void submit()}
-      foot={
-        <>
-          <Button onClick={onClose}>{words.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={rename.isBusy} wait={rename.wait}>
-            {words.save}
-          </Button>
-        </>
-      }
     >
-      <Fault text={rename.error && explain(rename.error)} />
       <PasskeyName value={name} onInput={setName} isChecked />
-    </Dialog>
+    </FormDialog>
   )
 }
 

@@ -2,17 +2,13 @@ import { useState } from 'preact/hooks'
 import { useCall } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { type Session, signedIn } from '../api/session.ts'
-import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
 import { people } from '../copy/people.ts'
 import { place } from '../lib/router.ts'
 import { shortTime } from '../lib/time.ts'
 import { isUuid } from '../lib/uuid.ts'
-import { Button } from '../ui/button.tsx'
 import { EndField, endIn, endOf } from '../ui/date-field.tsx'
-import { Dialog } from '../ui/dialog.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { Choices, Field, SelectField, TextArea } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
 import { Note } from '../ui/note.tsx'
 import { toast } from '../ui/toast.tsx'
 import { Words } from '../ui/words.tsx'
@@ -83,21 +79,14 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
   }
   const sending = mode === 'offer' ? offer : assign
   return (
-    <Dialog
+    <FormDialog
       title={people.give_to(name)}
       size="full"
       onClose={onClose}
+      verb={mode === 'offer' ? people.offer_verb(role) : people.assign_verb(role)}
+      of={sending}
       onSubmit={() => void submit()}
-      foot={
-        <>
-          <Button onClick={onClose}>{words.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={sending.isBusy} wait={sending.wait}>
-            {mode === 'offer' ? people.offer_verb(role) : people.assign_verb(role)}
-          </Button>
-        </>
-      }
     >
-      <Fault text={sending.error && explain(sending.error)} />
       <SelectField
         label={people.which_role}
         value={role}
@@ -199,6 +188,6 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
           />
         </>
       )}
-    </Dialog>
+    </FormDialog>
   )
 }

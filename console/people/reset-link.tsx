@@ -1,12 +1,8 @@
 import { useState } from 'preact/hooks'
 import { useSend } from '../api/send.ts'
-import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
 import { personSignIn } from '../copy/person-sign-in.ts'
-import { Button } from '../ui/button.tsx'
-import { Dialog } from '../ui/dialog.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { Choices } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
 import { showSecret } from '../ui/secret.tsx'
 import { toast } from '../ui/toast.tsx'
 import type { PartProps } from './person-page.tsx'
@@ -25,22 +21,15 @@ export function ResetLink({ person: { account }, onClose }: PartProps & { onClos
     if (await create.send({ account_id: account.id, reveal: way === 'revealed' })) onClose()
   }
   return (
-    <Dialog
+    <FormDialog
       title={personSignIn.reset_title(account.username)}
       onClose={onClose}
+      about={<p>{personSignIn.reset_about(account.username)}</p>}
+      verb={personSignIn.reset}
+      of={create}
       onSubmit={() => void submit()}
-      foot={
-        <>
-          <Button onClick={onClose}>{words.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={create.isBusy} wait={create.wait}>
-            {personSignIn.reset}
-          </Button>
-        </>
-      }
     >
-      <p>{personSignIn.reset_about(account.username)}</p>
-      <Fault text={create.error && explain(create.error)} />
       <Choices label={personSignIn.way} value={way} options={ways} onChange={setWay} />
-    </Dialog>
+    </FormDialog>
   )
 }

@@ -1,11 +1,6 @@
-import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
-import { Button } from './button.tsx'
-import { Dialog } from './dialog.tsx'
-import { Fault } from './fault.tsx'
 import { Field, type FieldProps } from './field.tsx'
+import { FormDialog, type FormDialogProps } from './form-dialog.tsx'
 
 /** Asks for one line of text, such as a new name. */
 export function AskText({
@@ -13,47 +8,35 @@ export function AskText({
   about,
   verb,
   initial,
-  of: { isBusy, wait, error },
+  of,
   onSubmit,
   onChange,
   onClose,
   children,
   ...field
-}: Omit<FieldProps, 'value' | 'onInput' | 'fault'> & {
-  title: string
-  about?: string
-  verb: string
-  initial: string
-  /** The change that the text is for. */
-  of: { isBusy: boolean; wait: number; error: Parameters<typeof explain>[0] | null }
-  onSubmit(text: string): void
-  onChange?(text: string): void
-  onClose(): void
-  children?: ComponentChildren
-}) {
+}: Omit<FieldProps, 'value' | 'onInput' | 'fault'> &
+  Omit<FormDialogProps, 'about' | 'size' | 'disabled' | 'onSubmit'> & {
+    about?: string
+    initial: string
+    onSubmit(text: string): void
+    onChange?(text: string): void
+  }) {
   const [text, setText] = useState(initial)
   const change = (to: string): void => {
     setText(to)
     onChange?.(to)
   }
   return (
-    <Dialog
+    <FormDialog
       title={title}
-      onClose={onClose}
+      about={about && <p>{about}</p>}
+      verb={verb}
+      of={of}
       onSubmit={() => onSubmit(text.trim())}
-      foot={
-        <>
-          <Button onClick={onClose}>{words.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={isBusy} wait={wait}>
-            {verb}
-          </Button>
-        </>
-      }
+      onClose={onClose}
     >
-      {about && <p>{about}</p>}
-      <Fault text={error && explain(error)} />
       <Field autocomplete="off" {...field} value={text} onInput={change} autofocus />
       {children}
-    </Dialog>
+    </FormDialog>
   )
 }

@@ -1,0 +1,38 @@
+import type { ComponentChildren } from 'preact'
+import { words } from '../copy/common.ts'
+import { explain } from '../copy/errors.ts'
+import { Button } from './button.tsx'
+import { Dialog, type DialogProps } from './dialog.tsx'
+import { Fault } from './fault.tsx'
+
+export type FormDialogProps = Pick<DialogProps, 'title' | 'size' | 'onClose'> & {
+  /** What comes before the refusal of the last attempt and the fields. */
+  about?: ComponentChildren
+  /** On the button that sends. */
+  verb: string
+  /** The change that the form is for. */
+  of: { isBusy: boolean; wait: number; error: Parameters<typeof explain>[0] | null }
+  /** Why it cannot be sent yet. */
+  disabled?: string | false
+  onSubmit(): void
+  children?: ComponentChildren
+}
+
+/** A dialog for one change, with the refusal of the last attempt and the buttons that cancel and send. */
+export const FormDialog = ({ about, verb, of, disabled, children, ...dialog }: FormDialogProps) => (
+  <Dialog
+    {...dialog}
+    foot={
+      <>
+        <Button onClick={dialog.onClose}>{words.cancel}</Button>
+        <Button type="submit" kind="primary" isBusy={of.isBusy} wait={of.wait} disabled={disabled}>
+          {verb}
+        </Button>
+      </>
+    }
+  >
+    {about}
+    <Fault text={of.error && explain(of.error)} />
+    {children}
+  </Dialog>
+)
