@@ -1,7 +1,7 @@
 import type { Actions } from './actions.ts'
 import type { DaemonTokenState } from './auth/daemon-token.ts'
 import { openBacking } from './backing.ts'
-import { type ConfigOptions, resolveOptions } from './config/config.ts'
+import { ConfigError, type ConfigOptions, resolveOptions } from './config/config.ts'
 import { StartError } from './errors.ts'
 import { type Log, openLog } from './log/log.ts'
 import type { MetricRegistry } from './observe/meter.ts'
@@ -50,6 +50,7 @@ export async function createService<A extends Record<string, unknown> = Record<n
     ...settings
     // Callers without types may leave them out; what is missing is named below.
   } = options ?? {}
+  checkParts({ log: own, onStatement, check_outputs, heartbeat, metrics })
   const loaded = resolveOptions(settings)
   if (loaded.config.database_url === null && loaded.sources.data_dir === 'default')
     throw new StartError(
@@ -97,4 +98,20 @@ function requireNode(): void {
   const [major = 0, minor = 0] = node.split('.').map(Number)
   if (major < 22 || (major === 22 && minor < 18))
     throw new StartError('node_version', `Cellkeep needs Node.js 22.18 or newer; this is ${node}.`, 1)
+}
+
+/** What is used only once something happens: a wrong one would otherwise fail then, as a bug of the service. */
+function checkParts({ log, onStatement, check_outputs, heartbeat, metrics }: ServiceOptions): void {
+  const has = (object: object | undefined, ...names: string[]): boolean =>
+    object == null || names.every((name) => typeof object[name as never] === 'function')
+  const isFlag = (value: unknown): boolean => value === undefined || typeof value === 'boolean'
+  const problems = [
+    !has(log, 'debug', 'info', 'warn', 'error') &&
+      'log must have the methods debug, info, warn and error, as a logger of pino does',
+    onStatement != null && typeof onStatement !== 'function' && 'onStatement must be a function',
+    !isFlag(check_outputs) && 'check_outputs must be true or false',
+    !isFlag(heartbeat) && 'heartbeat must be true or false',
+    !has(metrics, 'registerMetric', 'removeSingleMetric') && 'metrics must be a registry of prom-client',
+  ].filter((problem) => problem !== false)
+  if (problems.length > 0) throw new ConfigError(problems)
 }

@@ -124,6 +124,22 @@ it('names both ways to a database if it is given none', async () => {
     await expect(createService(given)).rejects.toThrow(/database_url, or data_dir/)
 })
 
+it('names parts of the host that it cannot use, before anything is opened', async () => {
+  const parts = {
+    log: {},
+    onStatement: 5,
+    check_outputs: 'no',
+    heartbeat: 'false',
+    metrics: { register() {} },
+  }
+  const data_dir = join(dir, 'never-made')
+  const refusal = await createService({ ...options, ...(parts as object), data_dir }).catch((error) => error)
+  expect(refusal).toMatchObject({ name: 'ConfigError', reason: 'configuration' })
+  const named = refusal.problems.map((problem: string) => problem.split(' ')[0])
+  expect(named).toEqual(Object.keys(parts))
+  expect(existsSync(data_dir)).toBe(false)
+})
+
 it.each(['20.20.2', '22.17.1'])('says on Node %s which one it needs', async (node) => {
   const { versions } = process
   Object.defineProperty(process, 'versions', { value: { ...versions, node } })
