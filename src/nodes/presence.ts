@@ -1,12 +1,10 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { App } from '../core/app.ts'
-import { withinMs } from '../core/tally.ts'
 import { sql } from '../db/db.ts'
-import { migrationNames } from '../db/migration/migrate.ts'
-import type { Readiness, ReadyState } from '../db/servers/ready.ts'
-import { version } from '../wire/version.ts'
-import { type Digests, isAlive, type NodeInfo, type NodeState, readNodes, removeNodes } from './nodes.ts'
+import type { Readiness } from '../db/servers/ready.ts'
+import { createDrain } from './drain.ts'
+import { clockMs, createRow, type Row } from './node-row.ts'
+import { type Digests, readNodes, removeNodes } from './nodes.ts'
 
 /** The row of this process in the table of nodes, which only informs operators. */
 export type Presence = {
@@ -21,9 +19,6 @@ export type Presence = {
 const everyMs = 5_000
 /** A process that ends sooner never appears as a node. */
 const joinMs = 5_000
-/** A larger difference from the clock of the database is worth a warning. */
-export const skewMaxMs = 5_000
-const settleMs = 250
 /** How long a shutdown waits for an unreachable database. */
 const farewellMs = 2_000
 
@@ -142,133 +137,8 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
   }
 }
 
-/** The statements of the row; `write` resolves to what an operator wants of this node. */
-type Row = { write(ready: ReadyState, isGone: boolean): Promise<string>; remove(): Promise<void> }
-
-function createRow(app: App, settings: Digests): Row {
-  const { db, node, log, tally } = app
-  const known_step = migrationNames().at(-1) as string
-  const loop = monitorEventLoopDelay({ resolution: 20 })
-  loop.enable()
-  let last = { at: performance.now(), requests: tally.requests }
-
-  return {
-    write: async (ready, isGone) => {
-      const at = performance.now()
-      const rate = ((tally.requests - last.requests) * 1000) / Math.max(1, at - last.at)
-      last = { at, requests: tally.requests }
-      const info = { ...measured(app, rate, loop), reason: ready.ready ? null : ready.reason, settings }
-      const sentAt = performance.now()
-      const told = await db.one<{ wanted: string; clock_ms: number; behind: boolean }>(sql`
-        insert into node (id, name, version, known_step, pid, started_at, seen_at, state, info)
-        values (${node.id}, ${node.name}, ${version}, ${known_step}, ${process.pid}, now(), now(),
-          ${stateOf(app, ready.ready, isGone)}, ${JSON.stringify(info)}::jsonb)
-        on conflict (id) do update
-          set seen_at = excluded.seen_at, state = excluded.state, info = excluded.info
-        returning wanted, ${clockMs} as clock_ms,
-          exists (
-            select from node other
-            where other.id <> node.id and other.${isAlive} and ${numbers(sql`other.version`)} > ${numbers(sql`node.version`)}
-          ) as behind, set_config('synchronous_commit', 'off', true)`)
-      db.clock.measured(told.clock_ms, sentAt)
-      warnOfSkew(app)
-      if (told.behind !== node.isBehind)
-        log.info(
-          told.behind ? 'a newer version serves too and does the periodic work' : 'no newer version serves',
-        )
-      node.isBehind = told.behind
-      return told.wanted
-    },
-    remove: async () => {
-      loop.disable()
-      await db.run(sql`delete from node where id = ${node.id}`)
-    },
-  }
-}
-
-const clockMs = sql`extract(epoch from clock_timestamp())::float8 * 1000`
-
-/** `1.10.0` as an array of numbers; null for a text that has no such version, which makes any comparison null. */
-const numbers = (version: typeof isAlive) =>
-  sql`string_to_array(substring(${version} from '^\\d{1,9}\\.\\d{1,9}\\.\\d{1,9}'), '.')::int[]`
-
-function stateOf({ node }: App, isReady: boolean, isGone: boolean): NodeState {
-  if (node.phase !== 'serving') return node.phase
-  if (node.isDrained) return isGone ? 'drained' : 'leaving'
-  return isReady ? 'ready' : 'not_ready'
-}
-
-function measured(
-  app: App,
-  rate: number,
-  loop: ReturnType<typeof monitorEventLoopDelay>,
-): Omit<NodeInfo, 'reason'> {
-  const { db, hub, tally, config, warnings } = app
-  const p99_ms = withinMs(tally, 0.99)
-  tally.durations.fill(0)
-  const loop_ms = Math.round(loop.percentile(99) / 1e5) / 10
-  loop.reset()
-  return {
-    memory_mb: Math.round(process.memoryUsage.rss() / 1_048_576),
-    pool: { ...db.load(), max: config.database_pool_max },
-    ...hub.count(),
-    running: tally.running,
-    rate: Math.round(rate * 10) / 10,
-    p99_ms,
-    loop_ms,
-    skew_ms: db.clock.skewMs,
-    timeline: db.primary.admission.timeline,
-    breaker_open: db.primary.isOpen,
-    warnings: [...warnings],
-    limit_store: config.limit_store,
-  }
-}
-
-function warnOfSkew({ db, log, warnings }: App): void {
-  const { skewMs: skew_ms } = db.clock
-  const isFar = Math.abs(skew_ms) > skewMaxMs
-  if (isFar && !warnings.has('clock_skew'))
-    log.warn(
-      { event: 'clock_skew', skew_ms },
-      'the clock of this machine differs from that of the database; synchronise both',
-    )
-  if (isFar) warnings.add('clock_skew')
-  else warnings.delete('clock_skew')
-}
-
 async function warnOfDifferences({ db, node, log }: App): Promise<void> {
   const own = (await readNodes(db.readOnly)).find(({ id }) => id === node.id)
   for (const mark of own?.marks ?? [])
     log.warn({ event: 'node_differs', mark }, 'this node is not like the others; `cellkeep nodes` lists them')
-}
-
-/**
- * Carries out what operators want of this node: a drained node leaves load balancers, and its connections move to other
- * nodes.
- */
-function createDrain({ node, hub, config, log }: App, changed: () => void) {
-  let leaving: NodeJS.Timeout | undefined
-  let isGone = false
-  const leave = (): void => {
-    hub.leave()
-    isGone = true
-    // Most connections have closed by then. Written at once, so that `cellkeep nodes drain` need not wait for a
-    // heartbeat.
-    leaving = setTimeout(changed, settleMs).unref()
-  }
-  return {
-    /** The live connections have been told to go. */
-    isGone: () => isGone,
-    heed: (wanted: string): void => {
-      if ((wanted === 'drain') === node.isDrained || node.phase !== 'serving') return
-      node.isDrained = !node.isDrained
-      clearTimeout(leaving)
-      isGone = false
-      if (node.isDrained) leaving = setTimeout(leave, config.shutdown_delay_ms).unref()
-      else hub.stay()
-      log.info(node.isDrained ? 'an operator drains this node' : 'an operator resumed this node')
-      changed()
-    },
-    end: () => clearTimeout(leaving),
-  }
 }

@@ -1,6 +1,6 @@
 import { type Database, sql } from '../../db/db.ts'
+import { skewMaxMs } from '../../nodes/node-row.ts'
 import { type NodeView, readNodes } from '../../nodes/nodes.ts'
-import { skewMaxMs } from '../../nodes/presence.ts'
 import type { Finding } from './files.ts'
 
 /** Connections that must be left for commands and for people. */
