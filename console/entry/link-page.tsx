@@ -11,10 +11,10 @@ import { go, to } from '../lib/router.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { PasswordField } from '../ui/field.tsx'
-import { Form } from '../ui/form.tsx'
 import { Note } from '../ui/note.tsx'
 import { Skeleton } from '../ui/resource.tsx'
 import { EntryFrame, useChecked } from './entry-card.tsx'
+import { EntryForm } from './entry-form.tsx'
 import { SignUp } from './sign-up.tsx'
 
 type Ticket = Awaited<ReturnType<typeof client.account.ticket>>
@@ -64,8 +64,7 @@ function Reset({ token, name, onDone }: Props) {
   const reset = useRun(() => client.account.reset({ token, password }), { done: onDone })
   return (
     <EntryFrame title={entry.reset_title} about={entry.reset_about(name)}>
-      <Form onSubmit={() => check() && void reset.send(undefined)}>
-        <Fault text={reset.error && explain(reset.error)} />
+      <EntryForm of={reset} verb={entry.reset_verb} onSubmit={() => check() && void reset.send(undefined)}>
         <PasswordField
           label={entry.new_password}
           hint={passwordHint}
@@ -75,10 +74,7 @@ function Reset({ token, name, onDone }: Props) {
           fault={faults.password}
           autofocus
         />
-        <Button type="submit" kind="primary" wide isBusy={reset.isBusy} wait={reset.wait}>
-          {entry.reset_verb}
-        </Button>
-      </Form>
+      </EntryForm>
     </EntryFrame>
   )
 }

@@ -2,13 +2,10 @@ import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useRun } from '../api/run.ts'
 import { entry } from '../copy/entry.ts'
-import { explain } from '../copy/errors.ts'
-import { Button } from '../ui/button.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
-import { Form } from '../ui/form.tsx'
 import { Note } from '../ui/note.tsx'
 import { EntryFrame, type StepProps, useChecked } from './entry-card.tsx'
+import { EntryForm } from './entry-form.tsx'
 
 /** Asks for a link; the answer is the same whether or not there is such an account. */
 export function Recover({ onStep }: StepProps) {
@@ -29,12 +26,13 @@ export function Recover({ onStep }: StepProps) {
       {isSent ? (
         <Note kind="ok">{entry.recover_sent}</Note>
       ) : (
-        <Form
+        <EntryForm
+          of={recover}
+          verb={entry.recover_send}
           onSubmit={async () => {
             if (check() && (await recover.send(undefined))) setSent(true)
           }}
         >
-          <Fault text={recover.error && explain(recover.error)} />
           <Field
             label={entry.username_or_email}
             value={identifier}
@@ -43,10 +41,7 @@ export function Recover({ onStep }: StepProps) {
             fault={faults.identifier}
             autofocus
           />
-          <Button type="submit" kind="primary" wide isBusy={recover.isBusy} wait={recover.wait}>
-            {entry.recover_send}
-          </Button>
-        </Form>
+        </EntryForm>
       )}
     </EntryFrame>
   )

@@ -2,13 +2,11 @@ import { useState } from 'preact/hooks'
 import { client, type Refusal } from '../api/client.ts'
 import { useRun } from '../api/run.ts'
 import { entry } from '../copy/entry.ts'
-import { explain } from '../copy/errors.ts'
 import { askPasskey, type PasskeyOptions } from '../lib/webauthn.ts'
 import { Button } from '../ui/button.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
-import { Form } from '../ui/form.tsx'
 import { EntryFrame, useChecked } from './entry-card.tsx'
+import { EntryForm } from './entry-form.tsx'
 
 type Way = 'totp' | 'recovery_code' | 'passkey'
 type Second = { methods: Way[]; passkey_options?: PasskeyOptions }
@@ -59,25 +57,11 @@ export function SecondStep({ methods, passkey_options, onDone }: Props) {
     },
   )
   return (
-    <Form onSubmit={() => check() && void prove.send(undefined)}>
-      <Fault text={prove.error && explain(prove.error)} />
-      {way !== 'passkey' && (
-        <Field
-          key={way}
-          label={entry.ways[way]}
-          hint={entry.way_hints[way]}
-          value={code}
-          onInput={setCode}
-          fault={faults.code}
-          autocomplete="one-time-code"
-          autofocus
-          mono
-        />
-      )}
-      <Button type="submit" kind="primary" wide isBusy={prove.isBusy} wait={prove.wait}>
-        {isPasskey ? entry.use_way.passkey : entry.go_on}
-      </Button>
-      {methods
+    <EntryForm
+      of={prove}
+      verb={isPasskey ? entry.use_way.passkey : entry.go_on}
+      onSubmit={() => check() && void prove.send(undefined)}
+      others={methods
         .filter((one) => one !== way)
         .map((other) => (
           <Button
@@ -94,6 +78,20 @@ export function SecondStep({ methods, passkey_options, onDone }: Props) {
             {entry.use_way[other]}
           </Button>
         ))}
-    </Form>
+    >
+      {way !== 'passkey' && (
+        <Field
+          key={way}
+          label={entry.ways[way]}
+          hint={entry.way_hints[way]}
+          value={code}
+          onInput={setCode}
+          fault={faults.code}
+          autocomplete="one-time-code"
+          autofocus
+          mono
+        />
+      )}
+    </EntryForm>
   )
 }

@@ -4,13 +4,10 @@ import { passwordFault, passwordHint } from '../api/new-password.ts'
 import { useRun } from '../api/run.ts'
 import { tellTabs } from '../api/session.ts'
 import { entry } from '../copy/entry.ts'
-import { explain } from '../copy/errors.ts'
 import { fragment } from '../lib/fragment.ts'
-import { Button } from '../ui/button.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { Field, PasswordField } from '../ui/field.tsx'
-import { Form } from '../ui/form.tsx'
 import { EntryFrame, isUsername, type StepProps, useChecked } from './entry-card.tsx'
+import { EntryForm } from './entry-form.tsx'
 
 /** The first account of a server, for a person who can read its token file. */
 export function Setup({ onDone, onStep }: StepProps) {
@@ -38,8 +35,11 @@ export function Setup({ onDone, onStep }: StepProps) {
         </button>
       }
     >
-      <Form onSubmit={() => check() && void bootstrap.send(undefined)}>
-        <Fault text={bootstrap.error && explain(bootstrap.error)} />
+      <EntryForm
+        of={bootstrap}
+        verb={entry.set_up}
+        onSubmit={() => check() && void bootstrap.send(undefined)}
+      >
         <Field
           label={entry.token}
           hint={entry.token_hint}
@@ -69,10 +69,7 @@ export function Setup({ onDone, onStep }: StepProps) {
           autocomplete="new-password"
           fault={faults.password}
         />
-        <Button type="submit" kind="primary" wide isBusy={bootstrap.isBusy} wait={bootstrap.wait}>
-          {entry.set_up}
-        </Button>
-      </Form>
+      </EntryForm>
     </EntryFrame>
   )
 }

@@ -4,12 +4,9 @@ import { useRun } from '../api/run.ts'
 import { server } from '../api/server.ts'
 import { tellTabs } from '../api/session.ts'
 import { entry } from '../copy/entry.ts'
-import { explain } from '../copy/errors.ts'
-import { Button } from '../ui/button.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { Field, PasswordField } from '../ui/field.tsx'
-import { Form } from '../ui/form.tsx'
 import { EntryFrame, type StepProps, useChecked } from './entry-card.tsx'
+import { EntryForm } from './entry-form.tsx'
 import { OtherWays } from './other-ways.tsx'
 import { SecondStepCard, secondStepOf } from './second-step.tsx'
 
@@ -49,8 +46,7 @@ export function SignIn({ onDone, onStep }: StepProps) {
         </>
       }
     >
-      <Form onSubmit={() => check() && void login.send(undefined)}>
-        <Fault text={login.error && explain(login.error)} />
+      <EntryForm of={login} verb={entry.sign_in} onSubmit={() => check() && void login.send(undefined)}>
         <Field
           label={entry.username_or_email}
           value={username}
@@ -67,10 +63,7 @@ export function SignIn({ onDone, onStep }: StepProps) {
           autocomplete="current-password"
           fault={faults.password}
         />
-        <Button type="submit" kind="primary" wide isBusy={login.isBusy} wait={login.wait}>
-          {entry.sign_in}
-        </Button>
-      </Form>
+      </EntryForm>
       <OtherWays onDone={done} />
     </EntryFrame>
   )

@@ -5,13 +5,11 @@ import { useRun } from '../api/run.ts'
 import { server } from '../api/server.ts'
 import { tellTabs } from '../api/session.ts'
 import { entry } from '../copy/entry.ts'
-import { explain, faultOf } from '../copy/errors.ts'
+import { faultOf } from '../copy/errors.ts'
 import { fragment } from '../lib/fragment.ts'
-import { Button } from '../ui/button.tsx'
-import { Fault } from '../ui/fault.tsx'
 import { Field, PasswordField } from '../ui/field.tsx'
-import { Form } from '../ui/form.tsx'
 import { EntryFrame, isUsername, type StepProps, useChecked } from './entry-card.tsx'
+import { EntryForm } from './entry-form.tsx'
 import { OtherWays } from './other-ways.tsx'
 
 type Invite = { token: string; username: string | null; email: string | null }
@@ -50,8 +48,7 @@ export function SignUp({ onDone, onStep, invite }: StepProps & { invite?: Invite
         </button>
       }
     >
-      <Form onSubmit={() => check() && void signup.send(undefined)}>
-        <Fault text={signup.error && explain(signup.error)} />
+      <EntryForm of={signup} verb={entry.sign_up} onSubmit={() => check() && void signup.send(undefined)}>
         <Field
           label={entry.username}
           hint={entry.username_hint}
@@ -78,10 +75,7 @@ export function SignUp({ onDone, onStep, invite }: StepProps & { invite?: Invite
           autocomplete="new-password"
           fault={faults.password}
         />
-        <Button type="submit" kind="primary" wide isBusy={signup.isBusy} wait={signup.wait}>
-          {entry.sign_up}
-        </Button>
-      </Form>
+      </EntryForm>
       <OtherWays invite_token={invite_token} />
     </EntryFrame>
   )
