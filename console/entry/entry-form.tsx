@@ -2,11 +2,11 @@ import type { ComponentChildren } from 'preact'
 import { explain } from '../copy/errors.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
-import { Form } from '../ui/form.tsx'
+import { type Change, Form } from '../ui/form.tsx'
 
 type Props = {
   /** What the form sends. */
-  of: { isBusy: boolean; wait: number; error: Parameters<typeof explain>[0] | null }
+  of: Change
   /** On the button that sends. */
   verb: string
   onSubmit(): unknown

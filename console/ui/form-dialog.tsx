@@ -4,6 +4,7 @@ import { explain } from '../copy/errors.ts'
 import { Button } from './button.tsx'
 import { Dialog, type DialogProps } from './dialog.tsx'
 import { Fault } from './fault.tsx'
+import type { Change } from './form.tsx'
 
 export type FormDialogProps = Pick<DialogProps, 'title' | 'size' | 'onClose'> & {
   /** What comes before the refusal of the last attempt and the fields. */
@@ -11,7 +12,7 @@ export type FormDialogProps = Pick<DialogProps, 'title' | 'size' | 'onClose'> & 
   /** On the button that sends. */
   verb: string
   /** The change that the form is for. */
-  of: { isBusy: boolean; wait: number; error: Parameters<typeof explain>[0] | null }
+  of: Change
   /** Why it cannot be sent yet. */
   disabled?: string | false
   onSubmit(): void
