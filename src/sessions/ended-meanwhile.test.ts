@@ -2,6 +2,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { send, sessionIn } from '../../test/helpers/account-routes.ts'
 import { eternal } from '../../test/helpers/callers.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { device, onLocalhost } from '../../test/helpers/passkeys.ts'
 import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { codeOf, firstStep, guarded, secondStep } from '../../test/helpers/totp.ts'
@@ -11,7 +12,7 @@ import type { TestAccount } from '../testing/index.ts'
 
 /** What a session has asked for happens before the session is ended, or not at all. */
 
-const test = await serviceForFile({ max_tokens: 1 })
+const test = await serviceForFile({ max_tokens: 1, ...onLocalhost })
 const { db } = test.service.app
 const other = await rival(test.databaseUrl)
 afterAll(() => other.close())
@@ -66,13 +67,20 @@ it('the end of a session waits for what the session has begun', async () => {
 })
 
 describe('what expires while a call waits for the account', () => {
-  type Expires = 'auth_session' | 'api_token' | 'sign_in_flow'
+  type Expires = 'auth_session' | 'api_token' | 'sign_in_flow' | 'account_totp'
   /** Makes `call` wait for the lock of the account until a row of this table has expired. */
   async function expiring<T>(table: Expires, id: string, call: () => Promise<T>, account_id = ada.id) {
     await other.begin('select from account where id = $1 for update', [account_id])
     const asked = call()
     await Promise.race([asked, other.blocks(1)])
-    await other.query(`update ${table} set expires_at = clock_timestamp() where id = $1`, [id])
+    const end =
+      table === 'account_totp'
+        ? `created_at = clock_timestamp() - interval '15 minutes'`
+        : 'expires_at = clock_timestamp()'
+    await other.query(
+      `update ${table} set ${end} where ${table === 'account_totp' ? 'account_id' : 'id'} = $1`,
+      [id],
+    )
     await other.commit()
     return await asked
   }
@@ -112,5 +120,18 @@ describe('what expires while a call waits for the account', () => {
       status: 409,
       json: { error: 'flow_expired' },
     })
+  })
+
+  it('is a TOTP secret that waits for its first code: it is not confirmed', async () => {
+    const { secret } = await ada.client.account_totp_enrol()
+    const confirm = () => reasonOf(ada.client.account_totp_confirm({ code: codeOf(secret) }))
+    expect(await expiring('account_totp', ada.id, confirm)).toBe('flow_expired')
+  })
+
+  it('is the registration of a passkey: it is not added', async () => {
+    const { options } = await ada.client.account_passkey_register_begin({})
+    const response = device().create(options as never)
+    const finish = () => reasonOf(ada.client.account_passkey_register_finish({ response }))
+    expect(await expiring('sign_in_flow', session_id, finish)).toBe('flow_expired')
   })
 })
