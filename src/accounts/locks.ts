@@ -81,7 +81,7 @@ export async function lockWithFreshSession(
 
 /**
  * Locks a session of a locked account until the commit, so that ending the session waits: what the session has asked
- * for happens before its end or not at all. False if it has ended.
+ * for happens before its end or not at all. False if it has ended, or expired while the transaction waited for locks.
  */
 export async function holdSession(
   db: Queryable,
@@ -90,7 +90,8 @@ export async function holdSession(
 ): Promise<boolean> {
   const held = await db.first(sql`
     select 1 from auth_session
-    where id = ${session_id} and account_id = ${account_id}::uuid and expires_at > now() for no key update`)
+    where id = ${session_id} and account_id = ${account_id}::uuid
+      and expires_at > statement_timestamp() for no key update`)
   return held !== undefined
 }
 

@@ -160,6 +160,19 @@ describe('invite_create', () => {
     }
   })
 
+  it('is refused if its end passes while it waits for the expired invite in its way', async () => {
+    const username = 'passing'
+    await test.service.app.db.run(sql`insert into invite (username, expires_at) values (${username}, now())`)
+    await other.begin('select from invite where username = $1 for update', [username])
+    const expires_at = new Date(Date.now() + 1000).toISOString()
+    const late = create({ username, expires_at })
+    await other.blocks(1)
+    await other.query('select pg_sleep_until($1)', [expires_at])
+    await other.commit()
+    expect(await late).toBe('invalid_params')
+    expect(await count`select count(*)::int from invite where expires_at = ${expires_at}`).toBe(0)
+  })
+
   it('waits for a signup that claims the invite in its way, and then names the account', async () => {
     const id = await inviteId({ username: 'becoming', email: 'becoming@x.example' })
     for (const [input, reason] of [

@@ -81,6 +81,7 @@ async function insertInvite(
     values (${email}, ${email_key}, ${username}, ${expires_at}, ${created_by})
     on conflict do nothing
     returning ${inviteColumns}`)
+  await requireAhead(db, 'expires_at', expires_at, daysMax)
   // Read after the insert, which waits for a signup that is claiming a conflicting invite: then its account exists.
   const taken = await db.first<{ username: boolean; email: boolean }>(sql`
     select exists (select from account where username = ${username}) or ${isReserved(username)} as username,

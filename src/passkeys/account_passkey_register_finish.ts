@@ -74,5 +74,6 @@ export const account_passkey_register_finish = mutation({
 /** Takes the registration that the session has begun. */
 const takeRegistration = (db: Queryable, session_id: string | null) =>
   db.first<{ challenge: string; intent: string | null }>(sql`
-    delete from sign_in_flow where id = ${session_id} and kind = 'passkey_register' and expires_at > now()
+    delete from sign_in_flow
+    where id = ${session_id} and kind = 'passkey_register' and expires_at > statement_timestamp()
     returning challenge, intent`)

@@ -25,7 +25,7 @@ export const account_totp_confirm = mutation({
     const pending = await db.first<StoredTotp>(sql`
       select ${storedTotp} from account_totp
       where account_id = ${account.id}::uuid and confirmed_at is null and session_id = ${credential.id}
-        and created_at > now() - ${pendingFor}`)
+        and created_at > statement_timestamp() - ${pendingFor}`)
     if (!pending) throw fail('flow_expired')
     const step = storedStepOf(app, pending, account.id, code)
     if (step === undefined) throw fail('invalid_code')

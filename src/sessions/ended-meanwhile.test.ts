@@ -2,14 +2,17 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { send, sessionIn } from '../../test/helpers/account-routes.ts'
 import { eternal } from '../../test/helpers/callers.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { device, onLocalhost } from '../../test/helpers/passkeys.ts'
 import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
+import { codeOf, firstStep, guarded, secondStep } from '../../test/helpers/totp.ts'
+import { sha256Hex } from '../auth/secrets.ts'
 import { sql } from '../db/db.ts'
 import type { TestAccount } from '../testing/index.ts'
 
 /** What a session has asked for happens before the session is ended, or not at all. */
 
-const test = await serviceForFile({ max_tokens: 1 })
+const test = await serviceForFile({ max_tokens: 1, ...onLocalhost })
 const { db } = test.service.app
 const other = await rival(test.databaseUrl)
 afterAll(() => other.close())
@@ -26,16 +29,17 @@ const post = async (route: string, body: object) => {
   return json?.error ?? 'done'
 }
 
+const calls: [string, () => Promise<unknown>][] = [
+  ['POST /reauthenticate', () => post('POST /reauthenticate', { password: ada.password })],
+  [
+    'POST /password',
+    () => post('POST /password', { current_password: ada.password, new_password: 'another long password' }),
+  ],
+  ['account_token_create', () => reasonOf(mint())],
+  ['account_totp_enrol', () => reasonOf(ada.client.account_totp_enrol())],
+]
+
 describe('a call whose session is being ended is refused', () => {
-  const calls: [string, () => Promise<unknown>][] = [
-    ['POST /reauthenticate', () => post('POST /reauthenticate', { password: ada.password })],
-    [
-      'POST /password',
-      () => post('POST /password', { current_password: ada.password, new_password: 'another long password' }),
-    ],
-    ['account_token_create', () => reasonOf(mint())],
-    ['account_totp_enrol', () => reasonOf(ada.client.account_totp_enrol())],
-  ]
   it.each(calls)('%s', async (_name, ask) => {
     await other.begin('delete from auth_session where id = $1', [session_id])
     const asked = ask()
@@ -60,4 +64,74 @@ it('the end of a session waits for what the session has begun', async () => {
   await other.commit()
   await Promise.all([minted, revoked])
   expect(answered).toEqual(['minted', 'revoked'])
+})
+
+describe('what expires while a call waits for the account', () => {
+  type Expires = 'auth_session' | 'api_token' | 'sign_in_flow' | 'account_totp'
+  /** Makes `call` wait for the lock of the account until a row of this table has expired. */
+  async function expiring<T>(table: Expires, id: string, call: () => Promise<T>, account_id = ada.id) {
+    await other.begin('select from account where id = $1 for update', [account_id])
+    const asked = call()
+    await Promise.race([asked, other.blocks(1)])
+    const end =
+      table === 'account_totp'
+        ? `created_at = clock_timestamp() - interval '15 minutes'`
+        : 'expires_at = clock_timestamp()'
+    await other.query(
+      `update ${table} set ${end} where ${table === 'account_totp' ? 'account_id' : 'id'} = $1`,
+      [id],
+    )
+    await other.commit()
+    return await asked
+  }
+  const endings = () =>
+    db.rows(sql`
+      select event_type, metadata from audit_entries()
+      where account_id = ${ada.id}::uuid and metadata ->> 'cause' in ('cap', 'replaced')`)
+
+  it.each(calls)('is its session: %s is refused', async (_name, ask) => {
+    expect(await expiring('auth_session', session_id, ask)).toBe('authentication_required')
+    expect(await db.rows(sql`select from api_token where account_id = ${ada.id}::uuid`)).toEqual([])
+  })
+
+  it('is a token: it takes no slot of the cap', async () => {
+    const { id } = await mint()
+    expect(await expiring('api_token', id, mint)).toMatchObject({ ok: true })
+    expect(await endings()).toEqual([])
+  })
+
+  it.each(['without', 'with'])('is a session: a login %s its cookie ends no session', async (how) => {
+    await db.run(sql`
+      insert into auth_session (id, account_id, created_at, expires_at)
+      select md5(nth::text || ${ada.id}) || md5(nth::text), ${ada.id}::uuid, now(), now() + interval '1 day'
+      from generate_series(1, 4) nth`)
+    const body = { username: ada.username, password: ada.password }
+    const login = () => send(test, 'POST /login', { body, cookie: how === 'with' ? ada.cookie : undefined })
+    expect(await expiring('auth_session', session_id, login)).toMatchObject({ status: 200 })
+    expect(await endings()).toEqual([])
+  })
+
+  it('is the flow of a login: its second step is refused', async () => {
+    const bob = await guarded(test)
+    const flow = (await firstStep(test, bob)).cookie as string
+    const id = sha256Hex(flow.slice('svc_flow='.length))
+    const step = () => secondStep(test, flow, { totp: codeOf(bob.secret) })
+    expect(await expiring('sign_in_flow', id, step, bob.id)).toMatchObject({
+      status: 409,
+      json: { error: 'flow_expired' },
+    })
+  })
+
+  it('is a TOTP secret that waits for its first code: it is not confirmed', async () => {
+    const { secret } = await ada.client.account_totp_enrol()
+    const confirm = () => reasonOf(ada.client.account_totp_confirm({ code: codeOf(secret) }))
+    expect(await expiring('account_totp', ada.id, confirm)).toBe('flow_expired')
+  })
+
+  it('is the registration of a passkey: it is not added', async () => {
+    const { options } = await ada.client.account_passkey_register_begin({})
+    const response = device().create(options as never)
+    const finish = () => reasonOf(ada.client.account_passkey_register_finish({ response }))
+    expect(await expiring('sign_in_flow', session_id, finish)).toBe('flow_expired')
+  })
 })

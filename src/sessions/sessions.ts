@@ -82,12 +82,13 @@ export async function startSession(
     evicted: string[]
   }>(sql`
     with replaced as (
-      delete from auth_session where id = ${old} and account_id = ${account_id}::uuid and expires_at > now()
+      delete from auth_session
+      where id = ${old} and account_id = ${account_id}::uuid and expires_at > statement_timestamp()
       returning id
     ), evicted as (
       delete from auth_session where id in (
         select id from auth_session
-        where account_id = ${account_id}::uuid and expires_at > now() and id is distinct from ${old}
+        where account_id = ${account_id}::uuid and expires_at > statement_timestamp() and id is distinct from ${old}
         order by created_at desc, id desc
         offset ${cap === null ? null : cap - 1} limit ${cap === null ? 0 : null}
       ) returning id

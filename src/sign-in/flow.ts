@@ -67,7 +67,7 @@ export const flowColumns = sql.raw(
 
 /** The flow of a cookie's token, as a condition of `sign_in_flow`. */
 export const flowOf = (token: string, kind: FlowKind) => sql`
-  id = ${sha256Hex(token)} and kind = ${kind} and expires_at > now()`
+  id = ${sha256Hex(token)} and kind = ${kind} and expires_at > statement_timestamp()`
 
 /** Uses a flow up. The answer is the same whatever is wrong with it. */
 export async function takeFlow(db: Queryable, token: string | null, kind: FlowKind): Promise<Flow> {

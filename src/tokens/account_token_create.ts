@@ -125,7 +125,7 @@ function insertToken(
     with evicted as (
       delete from api_token where id in (
         select id from api_token
-        where account_id = ${account_id}::uuid and (expires_at is null or expires_at > now())
+        where account_id = ${account_id}::uuid and (expires_at is null or expires_at > statement_timestamp())
         order by created_at desc, id desc
         offset ${cap === null ? null : cap - 1} limit ${cap === null ? 0 : null}
       ) returning id
