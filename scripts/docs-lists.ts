@@ -96,7 +96,7 @@ await service.close()
 - **Arguments.** An operation that changes something takes the input, and an object that says who acts (\`via\` and the other
   keys below). An operation that only reads takes the input alone.
 - **\`via\`**, 1 to 32 characters of a-z and \`_\`, is the word by which the audit row names your code. \`actor_id\`, \`account_id\`
-  and \`ip\` beside it say for whom it acts.
+  and \`ip\`, one IP address, beside it say for whom it acts.
 - **\`within\`** joins an open transaction: pass the second argument of a \`mutation()\` handler, or the \`work\` of
   \`service.transaction\`. Without it each call is a transaction of its own, and a call that changes something inside an open
   transaction is refused. [embedding.md](embedding.md#audit-events-and-transactions-of-your-own) has an example.

@@ -17,7 +17,7 @@ import { exportAudit } from './audit-log/audit_export.ts'
 import { resetBootstrapToken } from './bootstrap/bootstrap_token_reset.ts'
 import { cleanUp } from './cleanup/clean_up.ts'
 import type { App } from './core/app.ts'
-import { checkVia, type Operator } from './core/operate.ts'
+import { checkOperator, type Operator } from './core/operate.ts'
 import { listMessages } from './delivery/admin_message_list.ts'
 import { showMessage } from './delivery/mail_show.ts'
 import { sendTestMessage } from './delivery/mail_test.ts'
@@ -122,8 +122,8 @@ export function bindOperations(app: App): Operations {
   const bound = Object.entries(operations).map(([name, call]) => [
     name,
     async (input?: unknown, operator?: Operator) => {
-      if (operator) checkVia(operator.via)
-      return await (call as (app: App, ...rest: unknown[]) => unknown)(app, input, operator)
+      const by = operator && checkOperator(operator)
+      return await (call as (app: App, ...rest: unknown[]) => unknown)(app, input, by)
     },
   ])
   return Object.fromEntries(bound) as Operations

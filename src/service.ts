@@ -6,6 +6,7 @@ import { readCarriers } from './auth/caller.ts'
 import { startCleanup } from './cleanup/cleanup.ts'
 import { composeApp, type Deps } from './compose-app.ts'
 import type { ParsedConfig } from './config/config.ts'
+import { givenIp } from './config/ip.ts'
 import type { App } from './core/app.ts'
 import { carryOut } from './core/carry-out.ts'
 import type { InputOf, Method, OutputOf } from './core/method.ts'
@@ -41,9 +42,9 @@ import { version } from './wire/version.ts'
  * called.
  */
 export type CallOptions = {
-  headers?: Headers | Readonly<Record<string, string | readonly string[] | undefined>>
-  ip?: string
-  idempotency_key?: string
+  headers?: Headers | Readonly<Record<string, string | readonly string[] | undefined>> | undefined
+  ip?: string | undefined
+  idempotency_key?: string | undefined
 }
 /** Typed by the method; a name that the compiler does not know takes any params. */
 type CallArguments<A, M> = M extends keyof A
@@ -192,7 +193,7 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
 
 const callOf =
   (app: App): Service['call'] =>
-  (method: string, ...[params, caller = {}]: [params?: unknown, caller?: CallOptions]) => {
+  async (method: string, ...[params, caller = {}]: [params?: unknown, caller?: CallOptions]) => {
     const call = {
       method,
       params,
@@ -200,11 +201,11 @@ const callOf =
       viaGet: false,
       idempotency_key: caller.idempotency_key,
       carriers: readCarriers(headerOf(caller.headers), app.sessionCookie).carriers,
-      ip: caller.ip ?? '127.0.0.1',
+      ip: givenIp(caller.ip ?? '127.0.0.1'),
       request_id: 'in-process',
       trace: {},
     }
-    return inWork({ site: 'call', fields: call.trace }, () =>
+    return await inWork({ site: 'call', fields: call.trace }, () =>
       carryOut(app, 'call', call, (result) => resultValue(result) as never),
     )
   }

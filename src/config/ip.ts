@@ -12,6 +12,17 @@ export function canonicalIp(text: string): string | undefined {
   return address && (mappedIpv4(address) ?? address)
 }
 
+/** The canonical address of a peer. That of a link-local one may carry a zone, which has no meaning outside this host. */
+export const peerIp = (text: string): string | undefined => canonicalIp(text.split('%', 1)[0] as string)
+
+/** The canonical form of an address that the code of an embedder passes: Node calls a peer over IPv4 `::ffff:…`. */
+export function givenIp(ip: string): string {
+  const address = peerIp(ip)
+  if (address === undefined)
+    throw new TypeError(`\`ip\` must be one IP address, without a port; "${ip}" is none.`)
+  return address
+}
+
 /** The RFC 5952 form of an IPv6 address; undefined for anything else and for an address with a zone. */
 export function canonicalIpv6(text: string): string | undefined {
   if (!isIPv6(text) || text.includes('%')) return undefined

@@ -1,4 +1,5 @@
 import type { Audit, AuditSubject } from '../audit/audit.ts'
+import { givenIp } from '../config/ip.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventType } from '../events.ts'
 import type { App } from './app.ts'
@@ -57,6 +58,12 @@ export async function joinTransaction<T>(
       error.failureRow.subject = subjectOf(subject, error.failureRow.subject)
     throw error
   }
+}
+
+/** The operator as the audit log and the sessions keep it. */
+export function checkOperator<T extends Partial<Operator>>(operator: T): T {
+  checkVia(operator.via)
+  return operator.ip == null ? operator : { ...operator, ip: givenIp(operator.ip) }
 }
 
 /** `via` ends up in the audit log, which holds no free-form text. */

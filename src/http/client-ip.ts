@@ -1,5 +1,5 @@
 import { BlockList } from 'node:net'
-import { canonicalIp, parseNetwork } from '../config/ip.ts'
+import { canonicalIp, parseNetwork, peerIp } from '../config/ip.ts'
 import { StartError } from '../errors.ts'
 
 /** True for the canonical address of a proxy whose `X-Forwarded-For` is trusted. */
@@ -16,8 +16,7 @@ export function clientIp(
   trusted: TrustedProxies,
   onIgnored?: () => void,
 ): string {
-  // The address of a link-local peer may carry a zone, which has no meaning outside this host.
-  const peer = canonicalIp((socketAddress ?? '').split('%', 1)[0] as string)
+  const peer = peerIp(socketAddress ?? '')
   if (peer === undefined)
     throw new Error(
       socketAddress

@@ -79,6 +79,22 @@ describe('an entry', () => {
   })
 })
 
+describe('a self-service role', () => {
+  const roles = [
+    { name: 'tester', grant_paths: ['self_service'] },
+    { name: 'reader', grant_paths: ['admin'] },
+  ]
+
+  it('is a role with the grant path self_service, and only such a role is suggested', () => {
+    const named = (name: string) => problem({ roles, self_service_roles: [name] })
+    const refusal = (name: string) =>
+      `self_service_roles: "${name}" is not a registered role with the grant path self_service`
+    expect(named('tester')).toBeUndefined()
+    expect(named('testr')).toBe(`${refusal('testr')}; did you mean tester?`)
+    for (const name of ['reader', 'raeder']) expect(named(name)).toBe(`${refusal(name)}.`)
+  })
+})
+
 describe('a reason', () => {
   const reasons = (spec: unknown, name = 'page_locked') => problem({ reasons: { [name]: spec } })
   const good = { status: 409, message: 'Somebody edits this page.' }

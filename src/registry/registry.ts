@@ -153,11 +153,13 @@ function checkListed(role: RoleSpec, key: keyof Listable, registered: ReadonlySe
 
 /** Refuses a role without the grant path `self_service`: it would look eligible, but taking it would fail. */
 function selfServiceOf(named: readonly string[], roles: ReadonlyMap<string, RoleSpec>): ReadonlySet<string> {
-  const bad = named.find((name) => !roles.get(name)?.grant_paths.includes('self_service'))
+  const eligible = [...roles.values()].filter(({ grant_paths }) => grant_paths.includes('self_service'))
+  const names = new Set(eligible.map(({ name }) => name))
+  const bad = named.find((name) => !names.has(name))
   if (bad !== undefined)
     throw new StartError(
       'invalid_registry',
-      `self_service_roles: "${bad}" is not a registered role with the grant path self_service${meant(bad, roles.keys(), '.')}`,
+      `self_service_roles: "${bad}" is not a registered role with the grant path self_service${meant(bad, names, '.')}`,
       78,
     )
   return new Set(named)

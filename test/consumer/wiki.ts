@@ -1,4 +1,5 @@
 /** What an application may declare, as its author would write it; `scripts/package-check.ts` compiles it. */
+import type { IncomingMessage } from 'node:http'
 import {
   type Actions,
   type AuditEvent,
@@ -142,6 +143,15 @@ export async function use(
   const elsewhere = createLive<Wiki, { page_moved: { to: string } }>({ url })
   elsewhere.on('page_moved', ({ to }) => console.log(to))
   return await client.page_lock({ ...locked, acting: 'x' })
+}
+
+/** A route of a framework, which names the address of its visitor if it knows it. */
+export async function route(
+  service: Service,
+  visitor: Pick<IncomingMessage, 'headers'> & { ip: string | undefined },
+) {
+  const { cells } = await service.call('cell_list', {}, { headers: visitor.headers, ip: visitor.ip })
+  return cells
 }
 
 const listed: ReasonOf<typeof page_lock> = 'page_locked'
