@@ -7,7 +7,7 @@ import { setting } from './setting.ts'
 export const signIn = {
   second_factor: setting(flag(), {
     default: true,
-    doc: 'People may add a second factor (TOTP). Off: no new ones; those that exist are still asked for.',
+    doc: 'Lets people add a second factor (TOTP). Off: nobody can add one, but existing ones are still asked for.',
   }),
   require_second_factor: setting(list('a comma list of roles', z.array(z.string())), {
     default: [],

@@ -44,15 +44,19 @@ function problem(table: Record<string, Method>): StartError | undefined {
 const broken: [rule: string, action: Method, names: RegExp][] = [
   ['declares acting without an axis', declared({ auth: grain, input: withActing }), /acting/],
   ['declares acting beside an axis', declared({ input: withActing }), /acting/],
-  ['roles without an actor', withAuth({ ...grain, roles: ['admin'] }), /roles need auth\.actor "required"/],
+  [
+    'roles without an actor',
+    withAuth({ ...grain, roles: ['admin'] }),
+    /auth\.roles needs auth\.actor "required"/,
+  ],
   [
     'roles with an optional actor',
     withAuth({ account: 'required', actor: 'optional', roles: ['admin'] }),
     /roles need/,
   ],
-  ['no roles', withAuth({ ...required, roles: [] }), /roles may not be empty/],
+  ['no roles', withAuth({ ...required, roles: [] }), /roles must not be empty/],
   ['an unregistered role', withAuth({ ...required, roles: ['admin', 'boss'] }), /"boss" is not registered/],
-  ['no credential types', withAuth({ ...grain, credential_types: [] }), /credential_types may not be empty/],
+  ['no credential types', withAuth({ ...grain, credential_types: [] }), /credential_types must not be empty/],
   [
     'an unregistered credential type',
     withAuth({ ...grain, credential_types: ['password'] }),
@@ -82,7 +86,7 @@ const broken: [rule: string, action: Method, names: RegExp][] = [
   [
     'fresh that is not true',
     withAuth({ ...grain, fresh: false, credential_types: ['session'] }),
-    /fresh may only be true/,
+    /auth\.fresh must be true or left out/,
   ],
   ['an exemption that is no boolean', declared({ before_enrolment: 1 }), /before_enrolment must be true/],
   ['a scope that is no text', withAuth({ ...grain, required_scope: 1 }), /required_scope/],

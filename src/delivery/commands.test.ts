@@ -111,7 +111,7 @@ it('a test message says how it went', async () => {
   const unsent = await down(['mail', 'test', 'someone@x.io'])
   expect([unsent.code, unsent.stdout]).toEqual([
     1,
-    expect.stringMatching(/was not sent: unreachable\. .*\nSee whether CELLKEEP_SMTP_URL/),
+    expect.stringMatching(/was not sent: unreachable\. .*\nCheck CELLKEEP_SMTP_URL/),
   ])
   const told = await down(['mail', 'test', 'someone@x.io', '--json'])
   expect([told.code, JSON.parse(told.stdout)]).toEqual([

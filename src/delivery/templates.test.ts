@@ -113,7 +113,7 @@ it('everything that is wrong with own texts is said at once', async () => {
     'invite.txt has {{username}}, which is not one of site, link, expires_at',
     'invite.txt has {{token}}, which is not one of site, link, expires_at',
     'password_reset.txt lacks {{link}}',
-    'test.html needs a .txt of the same name, which has the subject',
+    'test.html needs a .txt of the same name with the subject',
     'welcome.txt is not the text of any message',
     expect.stringMatching(/^A file has the name of a message: password_reset, .*, link_removed$/),
   ])

@@ -73,7 +73,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
       if (!isFailing && !isOver)
         log.warn(
           { event: 'node_heartbeat', err: error },
-          'the heartbeat of this node cannot be written; it goes on serving',
+          'the heartbeat of this node cannot be written; the node goes on serving',
         )
       isFailing = true
     }
@@ -105,7 +105,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
       if (isOver) return
       log.warn(
         { event: 'node_heartbeat', err: error },
-        'this node cannot join the others yet; it serves, and tries again',
+        'this node cannot join the others yet; it serves and will try again',
       )
       again()
     }
@@ -174,7 +174,9 @@ function createRow(app: App, settings: Digests): Row {
       warnOfSkew(app)
       if (told.behind !== node.isBehind)
         log.info(
-          told.behind ? 'a newer version serves too and does the periodic work' : 'no newer version serves',
+          told.behind
+            ? 'a node of a newer version is serving and does the periodic work'
+            : 'no node of a newer version is serving',
         )
       node.isBehind = told.behind
       return told.wanted
@@ -239,7 +241,10 @@ function warnOfSkew({ db, log, warnings }: App): void {
 async function warnOfDifferences({ db, node, log }: App): Promise<void> {
   const own = (await readNodes(db.readOnly)).find(({ id }) => id === node.id)
   for (const mark of own?.marks ?? [])
-    log.warn({ event: 'node_differs', mark }, 'this node is not like the others; `cellkeep nodes` lists them')
+    log.warn(
+      { event: 'node_differs', mark },
+      'settings of this node differ from those of others; see `cellkeep nodes`',
+    )
 }
 
 /**
@@ -266,7 +271,7 @@ function createDrain({ node, hub, config, log }: App, changed: () => void) {
       isGone = false
       if (node.isDrained) leaving = setTimeout(leave, config.shutdown_delay_ms).unref()
       else hub.stay()
-      log.info(node.isDrained ? 'an operator drains this node' : 'an operator resumed this node')
+      log.info(node.isDrained ? 'an operator is draining this node' : 'an operator resumed this node')
       changed()
     },
     end: () => clearTimeout(leaving),

@@ -2,7 +2,7 @@ import { operation } from '../core/operation.ts'
 import { countUnderOldKeys, reseal } from './reseal.ts'
 
 export const resealSecrets = operation({
-  doc: 'Encrypt with the first of CELLKEEP_SECRET_KEYS what older keys have encrypted, as the server does in its cleanup.',
+  doc: 'Encrypt secrets that are under older keys with the first key of CELLKEEP_SECRET_KEYS, as the cleanup of the server does.',
   handler: async (_input, { app }) => {
     const resealed = await reseal(app)
     return { resealed, left: await countUnderOldKeys(app) }

@@ -61,7 +61,7 @@ async function clear(
 
 /** Works for any account, including the keeper's. */
 export const clearFactors = operation({
-  doc: 'Remove the second factors and recovery codes of an account, after a lost phone for example. First make sure who asks.',
+  doc: 'Remove the second factors and recovery codes of an account, for example after a lost phone. First verify who is asking.',
   input: z.strictObject({ account_id: Uuid }),
   event: 'factor_remove',
   errors: ['account_not_found'],

@@ -130,7 +130,7 @@ test('an older version starts beside a newer schema that lets it, and says so', 
     await expect(migrate(connection, { ...older, mode })).rejects.toMatchObject({
       reason: 'binary_older_than_db',
       exitCode: 3,
-      message: expect.stringMatching(/this one, 0\.1\.0,.*9002_later needs 0\.3\.0/),
+      message: expect.stringMatching(/this version, 0\.1\.0,.*9002_later needs 0\.3\.0/),
     })
   expect(await migrate(connection, { version: '0.3.0-rc.1' })).toMatchObject({ applied: [] })
 })
