@@ -120,7 +120,7 @@ const broken: [rule: string, action: Method, names: RegExp][] = [
   [
     'a key of the declaration, given after it was made',
     declared({ errors: ['cell_not_found'] }),
-    /"errors" was added to what query\(\) or mutation\(\) had made/,
+    /"errors" was added to the result of query\(\) or mutation\(\)/,
   ],
   ['a misspelled handler', declared({ handler: undefined, handlr: 1 }), /did you mean handler\?/],
   ['no output', declared({ output: undefined }), /output must be a zod schema/],
@@ -160,7 +160,7 @@ const broken: [rule: string, action: Method, names: RegExp][] = [
   [
     'a scoped role that leaves the kind open',
     withAuth({ ...required, roles: [{ role: 'editor', in: () => null }] }),
-    /several kinds of scope; say scope_kind: one of shelf, room/,
+    /several kinds of scope\. Set scope_kind to one of shelf, room/,
   ],
   [
     'a scoped role of another kind',
@@ -193,7 +193,7 @@ describe('a start is refused for', () => {
 
   it('a declaration in the options, before the database is touched', async () => {
     await expect(start({ actions: { mine: withAuth({ ...grain, roles: ['admin'] }) } })).rejects.toThrow(
-      /^Action mine: roles need/,
+      /^Action mine: auth\.roles needs/,
     )
   })
 
@@ -214,7 +214,7 @@ describe('a start is refused for', () => {
   })
 
   it('a method with the name of a built-in one', async () => {
-    await expect(start({ actions: { cell_get: declared() } })).rejects.toThrow(/cell_get.*rename/s)
+    await expect(start({ actions: { cell_get: declared() } })).rejects.toThrow(/cell_get.*Rename/s)
   })
 
   it.each([

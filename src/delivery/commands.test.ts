@@ -137,7 +137,7 @@ it('keys reseal seals anew what an older key has sealed, and leaves what no key 
   expect(await json('keys reseal', rotated)).toEqual({ resealed: 1, left: 1 })
   expect(await json('keys reseal', rotated)).toEqual({ resealed: 0, left: 1 })
   await app.db.run(sql`delete from account_totp where id = ${lost}::uuid`)
-  expect(await run('keys reseal', rotated)).toContain('None needs an older key')
+  expect(await run('keys reseal', rotated)).toContain('The older keys are no longer needed')
   const [{ sealed } = expect.unreachable()] = await app.db.rows<{ sealed: string }>(sql`
     select secret_sealed as sealed from account_totp`)
   expect(sealed).not.toBe(seal(id))

@@ -53,7 +53,9 @@ test('root takes the data dir of the machine if the default one is out of reach,
   })
   const wanted = join(isRoot ? dir : hidden, isRoot ? 'machine' : '.cellkeep')
   expect(place).toMatchObject({ dataDir: wanted, db: join(wanted, 'db'), socketDir: join(wanted, 'socket') })
-  expect(notices).toEqual(isRoot ? [expect.stringContaining(`${wanted}, because PostgreSQL runs as the user`)] : [])
+  expect(notices).toEqual(
+    isRoot ? [expect.stringContaining(`${wanted}, because PostgreSQL runs as the user`)] : [],
+  )
   if (isRoot) expect(notices[0]).toContain(hidden)
 })
 

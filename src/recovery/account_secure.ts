@@ -37,7 +37,7 @@ export const secureAccount = operation({
     details:
       'The link works once, within 24 hours. Pass it on over a channel that you trust. The e-mail of the account stays, and\nwhoever reads that mailbox can request a link. If it is not the owner’s, first run `account set-email`, which ends\nearlier links.',
     phrase: ({ link, sessions_revoked, tokens_revoked }, { who }) => [
-      `${who} is secured: ${counted(sessions_revoked, 'session')} and ${counted(tokens_revoked, 'token')} ended, and every way to sign in. The link to set a new password:`,
+      `${who} is secured: ${counted(sessions_revoked, 'session')} and ${counted(tokens_revoked, 'token')} ended, and no way to sign in is left. The link to set a new password:`,
       `${link}`,
     ],
   },

@@ -11,7 +11,7 @@ export const resealSecrets = operation({
     name: 'keys reseal',
     phrase: ({ resealed, left }) =>
       left === 0
-        ? `${resealed} secrets encrypted again. None needs an older key any more.`
-        : `${resealed} secrets encrypted again; ${left} are left that no key decrypts.`,
+        ? `Re-encrypted ${resealed} secrets. The older keys are no longer needed.`
+        : `Re-encrypted ${resealed} secrets. No key decrypts the other ${left}.`,
   },
 })

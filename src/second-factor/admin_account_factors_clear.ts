@@ -74,7 +74,7 @@ export const clearFactors = operation({
     args: { account_id: account },
     phrase: ({ totp, passkeys }, { who }) =>
       totp || passkeys > 0
-        ? `${who} signs in without a second factor now: ${totp ? 'TOTP is' : 'no TOTP was'} removed, and ${counted(passkeys, 'passkey')} ${passkeys === 1 ? 'is' : 'are'} no second factor any more.`
+        ? `${who} now signs in without a second factor: ${totp ? 'TOTP was' : 'no TOTP was'} removed, and ${counted(passkeys, 'passkey')} ${passkeys === 1 ? 'is' : 'are'} no longer a second factor.`
         : `${who} had no second factor.`,
   },
 })

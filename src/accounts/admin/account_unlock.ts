@@ -28,6 +28,6 @@ export const unlockAccount = operation({
     details:
       'This applies to every server now connected to the database, whether it counts logins in memory or in the\ndatabase.',
     done: { unlocked: true },
-    phrase: (_, { who }) => `${who} is unlocked, and may sign in again.`,
+    phrase: (_, { who }) => `${who} is unlocked and can sign in again.`,
   },
 })

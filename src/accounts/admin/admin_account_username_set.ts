@@ -47,6 +47,6 @@ export const setUsername = operation({
     details: 'Sessions and tokens stay valid; the next login takes the new name.',
     done: ({ username }) => ({ username }),
     phrase: ({ changed }, { who, username }) =>
-      changed ? `${who} is ${username} now.` : `${who} has this username already.`,
+      changed ? `${who} is now ${username}.` : `${who} already has this username.`,
   },
 })

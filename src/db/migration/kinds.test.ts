@@ -148,7 +148,7 @@ test('a contract waits until no node is alive that is older', async () => {
   await expect(migrate(connection, { directory, mode: 'run' })).rejects.toMatchObject({
     reason: 'contract_blocked',
     exitCode: 3,
-    message: expect.stringMatching(/9003_drop .*before version 0\.2\.0 .*kiel \(0\.1\.9\)/),
+    message: expect.stringMatching(/9003_drop .*older than version 0\.2\.0 .*kiel \(0\.1\.9\)/),
   })
   expect(
     await one(client, `select count(*)::integer as there from schema_migration where name = '9003_drop'`),
