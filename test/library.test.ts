@@ -109,7 +109,7 @@ it('closes its connections if the service cannot be made', async () => {
   const broken: [ServiceOptions, RegExp][] = [
     [{ metrics }, /cellkeep_readiness.*A registry of prom-client serves one service/],
     [{ traces: {} as never }, /traces is not the module @opentelemetry\/api/],
-    [{ mail_templates: await directory(), ...mail }, /zzz.txt is not the text of any message/],
+    [{ mail_templates: await directory(), ...mail }, /zzz.txt does not have the name of a message/],
   ]
   const database = { database_url: test.databaseUrl, cookie_keys: ['a key of tests, a key of tests, a key'] }
   for (const [more, why] of broken) {
