@@ -70,7 +70,7 @@ export function declared({ config, declarations }: ParsedConfig) {
     if (twice)
       throw new StartError(
         'invalid_action',
-        `Action ${twice}: a built-in method has this name; rename yours.`,
+        `Action ${twice}: a built-in method has this name. Rename yours.`,
         78,
       )
     return wireMethods({ ...(actions as Record<string, Method>), ...own }, registry, config, ['rpc.discover'])

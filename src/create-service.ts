@@ -55,7 +55,7 @@ export async function createService<A extends Record<string, unknown> = Record<n
   if (loaded.config.database_url === null && loaded.sources.data_dir === 'default')
     throw new StartError(
       'configuration',
-      'createService needs database_url, or data_dir for an embedded PostgreSQL.',
+      'createService needs database_url or, for an embedded PostgreSQL, data_dir.',
       78,
     )
   const log = own ?? openLog(loaded.config.log_level).log
@@ -66,7 +66,7 @@ export async function createService<A extends Record<string, unknown> = Record<n
     onLost: (error) => {
       log.error(
         { event: 'data_dir_lost', err: error },
-        'another process has taken over the data dir: every request is refused',
+        'another process has taken over the data dir; every request is refused',
       )
       service?.leave('draining')
     },

@@ -68,7 +68,7 @@ export function exportMetrics(
     delay.end()
     throw new StartError(
       'configuration',
-      `The option metrics is not a registry that takes the metrics of this service: ${(error as Error).message}. One registry of prom-client takes one service; make another with \`new Registry()\`.`,
+      `The option metrics is not a registry that accepts the metrics of this service: ${(error as Error).message}. A registry of prom-client serves one service; create another with \`new Registry()\`.`,
       78,
       { cause: error },
     )

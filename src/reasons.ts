@@ -18,7 +18,7 @@ const reasons = {
   },
   storage_full: {
     code: -32007,
-    doc: 'The disk of the database is full; reads still work, and writes will once the operator has freed space.',
+    doc: 'The disk of the database is full. Reads still work; writes will work again once the operator has freed space.',
   },
   timeout: { code: -32008, doc: 'A statement exceeded its time limit; nothing was written.' },
   queue_overflow: { code: -32009, doc: 'WebSocket: too many requests of this socket are in flight.' },
@@ -30,11 +30,11 @@ const reasons = {
   token_scope_required: { code: -32002, doc: 'The scope of the API token does not cover this.' },
   second_factor_enrolment_required: {
     code: -32002,
-    doc: 'A role of the account requires a second factor, and this credential was proven without one: enrol one, or sign in with it.',
+    doc: 'A role of the account requires a second factor, but this credential was obtained without one: enrol one, or sign in with it.',
   },
   fresh_authentication_required: {
     code: -32002,
-    doc: 'The session was proven more than `max_age` seconds ago: `POST /reauthenticate` with one of `methods`, then call again.',
+    doc: 'The caller last proved who they are more than `max_age` seconds ago: `POST /reauthenticate` with one of `methods`, then call again.',
   },
   insufficient_permissions: { code: -32002, doc: 'The acting actor lacks the role.' },
   actor_required: {
@@ -60,12 +60,12 @@ const reasons = {
   batch_answer_too_large: {
     code: -32600,
     status: 413,
-    doc: 'The answers so far fill the batch; this call was not executed, send it in another batch.',
+    doc: 'The answers so far fill the batch. This call was not executed; send it in another batch.',
   },
   shutting_down: { code: -32007, doc: 'The server is stopping; use another node or retry.' },
   draining: {
     code: -32007,
-    doc: 'Readiness: an operator drains this node, with `cellkeep nodes drain`; it still answers.',
+    doc: 'Readiness: an operator is draining this node with `cellkeep nodes drain`; it still answers.',
   },
   node_not_found: { code: -32003, doc: 'Operations: no node of this database has this id, or it has ended.' },
   forbidden_origin: { code: -32002, doc: 'The Origin is not on the allow-list.' },
@@ -90,26 +90,29 @@ const reasons = {
   },
   db_other_database: {
     code: -32007,
-    doc: 'Readiness: the URL leads to another database than before, restored or foreign; restart the node to accept it.',
+    doc: 'Readiness: the URL leads to another database than before, a restored or foreign one. To accept it, restart the node.',
   },
   stale_primary: {
     code: -32007,
-    doc: 'Readiness: the only server that answers is a primary that was replaced, or restored to the past; restart the node to accept it.',
+    doc: 'Readiness: the only server that answers is a primary that was replaced, or restored to the past. To accept it, restart the node.',
   },
 
   flow_expired: {
     code: -32004,
-    doc: 'What this continues has expired, is used up, or began in another browser: begin again.',
+    doc: 'The flow has expired, was already completed, or began in another browser: begin again.',
   },
   second_factor_required: {
     code: -32001,
-    doc: 'REST: the first step is proven; `POST /second_factor` with one of `methods` within `expires_in` seconds.',
+    doc: 'REST: the first step succeeded; `POST /second_factor` with one of `methods` within `expires_in` seconds.',
   },
-  invalid_second_factor: { code: -32001, doc: 'The code is wrong or used up, or the passkey does not fit.' },
-  invalid_code: { code: -32602, doc: 'The code is not one that the authenticator shows now.' },
+  invalid_second_factor: {
+    code: -32001,
+    doc: 'The code is wrong or was already used, or the passkey was not accepted.',
+  },
+  invalid_code: { code: -32602, doc: 'The code is not a current one of the authenticator app.' },
   second_factor_missing: {
     code: -32004,
-    doc: 'The account has no second factor that codes could stand in for.',
+    doc: 'The account has no second factor that recovery codes could replace.',
   },
   second_factor_policy: {
     code: -32002,
@@ -127,7 +130,7 @@ const reasons = {
     doc: 'There is no such account, or it is not in the state (live, deleted) that this needs.',
   },
   cannot_delete_keeper: { code: -32002, doc: 'The account holds the role keeper; transfer it first.' },
-  cannot_delete_last_admin: { code: -32002, doc: 'It would leave the service without an admin.' },
+  cannot_delete_last_admin: { code: -32002, doc: 'This would leave the service without an admin.' },
   purge_not_confirmed: { code: -32602, doc: 'A purge needs `confirm: true`.' },
   unknown_method: { code: -32602, doc: 'The token scope names a method that does not exist; see `issues`.' },
   invite_not_found: { code: -32003, doc: 'The invite does not exist or was claimed.' },
@@ -138,7 +141,7 @@ const reasons = {
   actor_not_found: { code: -32003, doc: 'There is no such live actor.' },
   to_actor_required: { code: -32602, doc: 'The account has several actors: name one of `available`.' },
   role_grant_not_found: { code: -32003, doc: 'The actor has no such active grant.' },
-  cannot_revoke_last_admin: { code: -32002, doc: 'It would leave the service without an admin.' },
+  cannot_revoke_last_admin: { code: -32002, doc: 'This would leave the service without an admin.' },
   role_grant_builtin_scoped: { code: -32602, doc: 'keeper and admin take no scope.' },
   role_not_web_grantable: { code: -32002, doc: 'The role lacks the grant path `admin`.' },
   role_not_self_service_eligible: { code: -32002, doc: 'The role is not self-service.' },
@@ -160,7 +163,7 @@ const reasons = {
   role_grant_offer_actor_mismatch: { code: -32002, doc: 'The offer is for another actor of the account.' },
   role_grant_offer_limit: {
     code: -32004,
-    doc: 'The actor has `max` of its `limit`: pending `offers` that it made, or active `grants`; end some first.',
+    doc: 'The actor already has the `max` of this `limit`: pending `offers` that it made, or active `grants`. End some first.',
   },
   role_grant_offer_role_not_grantable: { code: -32002, doc: 'The role lacks the grant path `admin`.' },
   role_grant_offer_not_authorized: { code: -32002, doc: 'The acting actor may not offer this role there.' },
@@ -170,10 +173,13 @@ const reasons = {
     doc: '`to_actor_id` is not a live actor of the account.',
   },
 
-  ticket_not_found: { code: -32003, doc: 'The link is used up, expired or unknown; ask for another.' },
+  ticket_not_found: {
+    code: -32003,
+    doc: 'The link was already used, has expired or is unknown; ask for another.',
+  },
   privileged_target: {
     code: -32002,
-    doc: 'The account holds keeper or admin everywhere: only an operator changes how it signs in.',
+    doc: 'The account holds keeper or a global admin role: only an operator can change how it signs in.',
   },
   no_recipient: { code: -32004, doc: 'No message can be sent: there is no e-mail, or no transport.' },
 
@@ -182,10 +188,10 @@ const reasons = {
     code: -32007,
     doc: 'The provider cannot be reached; retry after `retry_after` seconds.',
   },
-  oidc_failed: { code: -32001, doc: 'The provider has not proven who this is; begin again.' },
+  oidc_failed: { code: -32001, doc: 'The provider did not confirm who this is; begin again.' },
   oidc_not_allowed: {
     code: -32002,
-    doc: 'The provider knows this person, but its setting does not admit them.',
+    doc: 'The provider confirmed who this is, but its settings here do not admit this person.',
   },
   oidc_unknown_account: {
     code: -32002,
@@ -201,18 +207,18 @@ const reasons = {
   },
   last_sign_in_method: {
     code: -32004,
-    doc: 'Nothing else would let the account in: add another way to sign in first.',
+    doc: 'The account has no other way to sign in; add one first.',
   },
 
-  passkey_limit: { code: -32004, doc: 'The account has as many passkeys as it may have; remove one first.' },
-  passkey_known: { code: -32004, doc: 'An account has this passkey already.' },
+  passkey_limit: { code: -32004, doc: 'The account has the max number of passkeys; remove one first.' },
+  passkey_known: { code: -32004, doc: 'An account already has this passkey.' },
   passkey_refused: {
     code: -32602,
     doc: 'The response does not prove a new passkey for this session; begin again.',
   },
 
   email_taken: { code: -32004, doc: 'Another account has this e-mail.' },
-  last_actor: { code: -32004, doc: 'Operator and library calls: an account must keep one live actor.' },
+  last_actor: { code: -32004, doc: 'Operator and library calls: an account needs at least one live actor.' },
   actor_limit: {
     code: -32004,
     doc: 'Operator and library calls: the account has the max number of actors.',
@@ -243,7 +249,10 @@ const reasons = {
   },
   cell_list_created_by_requires_auth: { code: -32602, doc: 'The filter `created_by` needs a credential.' },
   cell_list_shared_with_requires_auth: { code: -32602, doc: 'The filter `shared_with` needs a credential.' },
-  cell_clone_too_large: { code: -32602, doc: 'The clone exceeds `max` of its `limit`; nothing was written.' },
+  cell_clone_too_large: {
+    code: -32602,
+    doc: 'The clone exceeds the `max` of this `limit`; nothing was written.',
+  },
   cell_grant_not_found: {
     code: -32003,
     doc: 'The grant does not exist, or its cell is not accessible to the caller.',

@@ -107,9 +107,9 @@ it('closes its connections if the service cannot be made', async () => {
   const metrics = new Registry()
   metrics.registerMetric(new Gauge({ name: 'cellkeep_readiness', help: 'Mine.', registers: [] }))
   const broken: [ServiceOptions, RegExp][] = [
-    [{ metrics }, /cellkeep_readiness.*One registry of prom-client takes one service/],
+    [{ metrics }, /cellkeep_readiness.*A registry of prom-client serves one service/],
     [{ traces: {} as never }, /traces is not the module @opentelemetry\/api/],
-    [{ mail_templates: await directory(), ...mail }, /zzz.txt is not the text of any message/],
+    [{ mail_templates: await directory(), ...mail }, /zzz.txt does not have the name of a message/],
   ]
   const database = { database_url: test.databaseUrl, cookie_keys: ['a key of tests, a key of tests, a key'] }
   for (const [more, why] of broken) {
@@ -121,7 +121,7 @@ it('closes its connections if the service cannot be made', async () => {
 
 it('names both ways to a database if it is given none', async () => {
   for (const given of [options, undefined as never, null as never])
-    await expect(createService(given)).rejects.toThrow(/database_url, or data_dir/)
+    await expect(createService(given)).rejects.toThrow(/database_url or, .*data_dir/)
 })
 
 it('names parts of the host that it cannot use, before anything is opened', async () => {

@@ -9,7 +9,7 @@ import { auditActors, type Detail, endCredentials, guardEnding, lockAccountFor }
 import { lockWithFreshSession } from './locks.ts'
 
 export const account_delete = mutation({
-  doc: 'Delete an account: the caller’s own, or any other as admin. Its sessions and tokens end; an admin can undelete it. `deleted` is false if it was deleted already.',
+  doc: 'Delete an account: the caller’s own, or any other as admin. Its sessions and tokens end; an admin can undelete it. `deleted` is false if it was already deleted.',
   auth: { account: 'required', actor: 'required' },
   event: 'account_delete',
   rate_limit: 'account',

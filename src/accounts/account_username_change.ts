@@ -5,7 +5,7 @@ import { lockWithFreshSession } from './locks.ts'
 import { rename } from './usernames.ts'
 
 export const account_username_change = mutation({
-  doc: 'Change the username of the caller’s account. The old one stays reserved to it. `changed` is false if the account has this username already.',
+  doc: 'Change the username of the caller’s account. The old one stays reserved to it. `changed` is false if the account already has this username.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'], fresh: true },
   event: 'account_update',
   rate_limit: 'account',

@@ -29,7 +29,7 @@ const charged = ['no_matching_invite', 'signup_conflict']
 
 /** `POST /signup`: makes an account for a matching invite, or for anyone while signup is open. */
 export const signup = route({
-  doc: 'Make an account, with a matching invite or while signup is open; sets a session cookie.',
+  doc: 'Create an account, with a matching invite or while signup is open; sets a session cookie.',
   method: 'POST',
   path: '/signup',
   auth,

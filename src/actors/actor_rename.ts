@@ -9,7 +9,7 @@ import { Uuid } from '../wire/types.ts'
 import { type ActorEntry, actorColumns, targetOf } from './actors.ts'
 
 export const actor_rename = mutation({
-  doc: 'Change the name of the acting actor, which others see; it need not be unique. `changed` is false if the actor has this name already.',
+  doc: 'Change the name of the acting actor, which others see; it need not be unique. `changed` is false if the actor already has this name.',
   auth: { account: 'required', actor: 'required' },
   event: 'actor_rename',
   rate_limit: 'account',

@@ -45,7 +45,7 @@ export const exportAudit = operation({
       account_id: '--account UUID',
     },
     details:
-      '--out writes to a new file for its owner only, instead of standard output. A run that fails or is ended by Ctrl-C\nor SIGTERM leaves no file.',
+      '--out writes to a new file that only its owner can read, instead of standard output. A run that fails, or that\nCtrl-C or SIGTERM ends, leaves no file.',
     lines: (last) => ({ last_seq: last?.seq ?? null }),
   },
 })

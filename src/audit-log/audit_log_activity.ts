@@ -24,7 +24,7 @@ const Bucket = z.object({
 })
 
 export const audit_log_activity = query({
-  doc: 'The number of audit rows in each interval of `bucket_s` seconds; of each interval, only the newest 1000 to 8000 are counted.',
+  doc: 'The number of audit rows in each interval of `bucket_s` seconds. Only the newest 1000 to 8000 rows of each interval are counted.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',

@@ -73,7 +73,7 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
     counts.flaws += 1
     log.error(
       { event: 'audit_row_flawed', event_type, flaw },
-      'an audit row breaks the rules of its type; it was written all the same',
+      'an audit row breaks the rules of its type; it was written anyway',
     )
   }
   const toJson = (row: AuditRow): string => {

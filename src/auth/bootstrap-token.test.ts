@@ -100,7 +100,7 @@ it('a used token file that cannot be deleted: 200 with a cookie, and a readiness
   expect([reply.status, reply.cookie?.startsWith('svc_session=')]).toEqual([200, true])
   expect((await readFile(path, 'utf8')).trim()).toBe(token)
   expect(await ready()).toEqual({ ready: true, warnings: ['bootstrap_token_file_left'] })
-  expect(lines.some((line) => line.includes('could not be deleted'))).toBe(true)
+  expect(lines.some((line) => line.includes('cannot be deleted'))).toBe(true)
   expect((await bootstrap({ token, username: 'other', password })).status).toBe(403)
   expect((await send(test, 'GET /status')).json).toEqual({
     error: 'authentication_required',

@@ -61,7 +61,7 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
     if (leftOver)
       log.error(
         { event: 'bootstrap_token', path },
-        'the used bootstrap token file could not be deleted; delete it by hand',
+        'the used bootstrap token file cannot be deleted; delete it by hand',
       )
   }
 
@@ -95,7 +95,7 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
         if (error instanceof StartError) throw error
         log.error(
           { event: 'bootstrap_token', err: error, path },
-          'the bootstrap token file could not be made; make its directory writable and restart',
+          'the bootstrap token file cannot be created; make its directory writable and restart',
         )
       }
     },
@@ -106,6 +106,6 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
 const planted = (path: string, problem: string, remedy: string): StartError =>
   new StartError(
     'configuration',
-    `The bootstrap token at ${path} cannot be used: the file ${problem}. ${remedy} If you did not make it, delete it: \`cellkeep bootstrap-token reset\` makes a new one.`,
+    `The bootstrap token at ${path} cannot be used: the file ${problem}. ${remedy} If you did not create the file, delete it; \`cellkeep bootstrap-token reset\` writes a new one.`,
     78,
   )

@@ -61,6 +61,6 @@ export async function readDaemonTokenFile(
   if ('problem' in file) return file
   const [current = '', previous, ...more] = file.content.split(/\s+/)
   if (more.length > 0 || ![current, previous ?? current].every((token) => tokenForm.test(token)))
-    return { problem: 'does not hold one or two tokens as `cellkeep daemon-token rotate` makes them' }
+    return { problem: 'does not hold one or two tokens as `cellkeep daemon-token rotate` writes them' }
   return { current, ...(previous !== undefined && { previous }) }
 }

@@ -7,7 +7,7 @@ import { randomToken } from './secrets.ts'
 /** The key rings that are kept in files, each with what a new key would cost. */
 const rings = {
   cookie_keys: { name: 'cookie keys', loss: 'ends every browser session' },
-  secret_keys: { name: 'secret keys', loss: 'cannot open what was sealed before, such as TOTP secrets' },
+  secret_keys: { name: 'secret keys', loss: 'cannot decrypt what is stored, such as TOTP secrets' },
 } as const
 export type KeptRing = keyof typeof rings
 
@@ -25,7 +25,7 @@ export async function keptKeys(dataDir: string, ring: KeptRing): Promise<readonl
       if (error instanceof StartError) throw error
       throw new StartError(
         'configuration',
-        `${path} cannot be made (${error.code}). Let this user write to the data dir, or set CELLKEEP_DATA_DIR.`,
+        `${path} cannot be created (${error.code}). Let this user write to the data dir, or set CELLKEEP_DATA_DIR.`,
         78,
       )
     })
@@ -42,6 +42,6 @@ const unusable = (ring: KeptRing, path: string, problem: string, remedy = 'Repai
   new StartError(
     'configuration',
     `The ${rings[ring].name} at ${path} cannot be used: the file ${problem}. ${remedy} If you move it away, the next ` +
-      `start makes a new key, which ${rings[ring].loss}.`,
+      `start creates a new key, which ${rings[ring].loss}.`,
     78,
   )

@@ -254,7 +254,7 @@ describe('restoreBackup', () => {
     await writeFile(join(dir, 'plain'), gunzipSync(bytes))
     for (const [name, why] of [
       ['cut', 'cannot be read: unexpected end of file'],
-      ['plain', 'is not a backup of Cellkeep, which is a gzip file'],
+      ['plain', 'is not a gzip file, so it is not a backup of Cellkeep'],
       ['none', 'cannot be read: ENOENT'],
     ] as const)
       await expect(restoreBackup(to.connection, join(dir, name))).rejects.toMatchObject({

@@ -95,7 +95,7 @@ const name = 'cellkeep backup'
 const cancelled = (cause: unknown): StartError =>
   new StartError(
     'backup_interrupted',
-    'The replica had to go on replaying and gave up the snapshot. Set hot_standby_feedback = on there and run it again, or leave out --from-replica.',
+    'The replica cancelled the backup to go on replaying. Set hot_standby_feedback = on there and run the backup again, or leave out --from-replica.',
     1,
     { cause },
   )
@@ -187,7 +187,7 @@ async function recordedMigrations(client: pg.Client): Promise<string[]> {
   if (records.length === 0)
     throw new StartError(
       'nothing_to_back_up',
-      'The database has no schema yet: there is nothing to back up.',
+      'There is nothing to back up: the database has no schema yet.',
       1,
     )
   return records.filter(({ state }) => state === 'done').map(({ name }) => name)

@@ -97,7 +97,7 @@ export async function* linesOf(file: string, onBytes: OnBytes = () => {}): Async
     const { message } = error as Error
     const why =
       message === 'incorrect header check'
-        ? 'is not a backup of Cellkeep, which is a gzip file'
+        ? 'is not a gzip file, so it is not a backup of Cellkeep'
         : `cannot be read: ${message}`
     throw new StartError('backup_unreadable', `${file} ${why}.`, 1)
   } finally {

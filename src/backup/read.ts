@@ -17,7 +17,7 @@ export function headerOf(line: string | undefined, file: string): Header {
   if (found.migrations.some((name) => !known.includes(name)))
     throw refuse(
       'backup_of_newer_version',
-      `${file} was made by version ${found.version}, whose schema this version does not know: install that version or a later one.`,
+      `${file} was made by version ${found.version}, whose schema this version does not know. Install that version or a later one.`,
     )
   return found
 }
@@ -82,7 +82,7 @@ export async function* portionsOf(
     }
     const table = tableStart.safeParse(own).data
     if (!table || !tables.includes(table.table) || begun.has(table.table) || (isSummed && current))
-      throw wrong('neither the start of another table nor the end')
+      throw wrong('neither another table begins nor does the backup end')
     begun.add(table.table)
     current = { table, sum: createHash('sha256'), rows: 0 }
     yield portion()

@@ -52,7 +52,7 @@ export async function restoreBackup(
 const newerThan = (file: string): StartError =>
   refuse(
     'database_newer_than_backup',
-    `The schema of the database is newer than that of ${file}: restore into an empty database (move the directory \`db\` of the data dir away, or create another one).`,
+    `The schema of the database is newer than that of ${file}. Restore into an empty database: move the directory \`db\` of the data dir away, or create another database.`,
   )
 
 async function inTransaction<T>(connection: Connection, work: (client: pg.Client) => Promise<T>): Promise<T> {
@@ -111,7 +111,7 @@ async function requireEmpty(client: pg.Client, tables: readonly string[]): Promi
   if (rows[0].accounts || rows[0].cells)
     throw refuse(
       'database_not_empty',
-      'The database already holds accounts or cells, and a restore never merges: use an empty database.',
+      'The database already holds accounts or cells, and a restore does not merge. Use an empty database.',
     )
 }
 

@@ -63,7 +63,7 @@ async function caughtUp(client: pg.Client, fence: number, interrupt?: AbortSigna
   }
   throw new StartError(
     'replica_behind',
-    'The replica has not caught up with the primary within ten minutes. Look on it for replay that is paused or held up by long reads.',
+    'The replica has not caught up with the primary within ten minutes. Check whether its replay is paused, or held up by long reads.',
     1,
   )
 }

@@ -205,7 +205,7 @@ describe('the token file', () => {
     const file = join(await directory(), 'file')
     await writeFile(file, '')
     const { test, lines } = await open({ path: join(file, 'token') })
-    expect(lines.some((line) => line.includes('the bootstrap token file could not be made'))).toBe(true)
+    expect(lines.some((line) => line.includes('the bootstrap token file cannot be created'))).toBe(true)
     expect((await send(test, 'GET /status')).json).toEqual({ error: 'authentication_required' })
   })
 

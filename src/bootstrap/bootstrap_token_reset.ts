@@ -4,14 +4,14 @@ import { takeBootstrapLock } from './lock.ts'
 
 /** Leaves no audit row. A running server accepts the new token at once. */
 export const resetBootstrapToken = operation({
-  doc: 'Write a new bootstrap token and print the path of its file. Only possible until the first keeper exists.',
+  doc: 'Write a new bootstrap token and print the path of its file. Refused once a keeper exists.',
   errors: ['already_bootstrapped'],
   async handler(_input, { app }) {
     const { path, mode } = app.bootstrap
     if (mode !== 'live')
       throw new StartError(
         'bootstrap_disabled',
-        'The bootstrap is switched off; CELLKEEP_BOOTSTRAP=live allows it.',
+        'The bootstrap is off. To allow it, set CELLKEEP_BOOTSTRAP=live.',
         1,
       )
     // Under the bootstrap lock: a concurrent bootstrap either commits first or compares with the new token.

@@ -16,7 +16,7 @@ const Preview = z.object({
 })
 
 export const cell_delete_preview = query({
-  doc: 'What a deletion of the cell would cut off, of what the caller may see: each is counted to 1000. Needs the edit tier, as the deletion does.',
+  doc: 'What deleting the cell would cut off, as far as the caller may see it. Each count goes up to 1000. Needs the edit tier, as deleting does.',
   auth: { account: 'required', actor: 'required' },
   rate_limit: 'account',
   rate_limit_group: 'lookup',

@@ -11,6 +11,6 @@ export const cleanUp = operation({
     phrase: (done) =>
       done.ran
         ? `Removed ${counted(done.expired_sessions, 'session')}, ${counted(done.expired_tokens, 'token')}, ${counted(done.expired_charges, 'limiter charge')}, ${done.expired_addresses} sign-in address${done.expired_addresses === 1 ? '' : 'es'}, ${counted(done.removed_tickets, 'link')}, ${counted(done.removed_messages, 'message')}, ${counted(done.removed_cells, 'deleted cell')} and ${counted(done.removed_audit_rows, 'audit row')}; ${counted(done.expired_offers, 'offer')} expired.`
-        : 'Another cleanup is running; this one did nothing.',
+        : 'Another cleanup is running, so this one did nothing.',
   },
 })

@@ -18,7 +18,7 @@ export async function makePartitions({ db, config, log }: Pick<App, 'db' | 'conf
   } catch (error) {
     log.warn(
       { event: 'audit_partition', err: error },
-      'no partition could be made for the next rows of the audit log; without one they wait, and cannot be read',
+      'no partition could be created for the next rows of the audit log; without one they wait and cannot be read',
     )
   }
 }

@@ -81,7 +81,7 @@ describe('each command that changes something leaves exactly its row', () => {
     ).toBe(true)
     await change(['undelete', 'grace'], 'account_undelete', 'actor_undelete')
     expect(await refused(['account', 'purge', 'grace'])).toBe('purge_not_confirmed')
-    expect((await cellkeep(['account', 'purge', 'grace'])).stderr).toMatch(/ {2}Add --confirm/)
+    expect((await cellkeep(['account', 'purge', 'grace'])).stderr).toMatch(/ {2}To do it, add --confirm/)
     await change(['purge', 'grace', '--confirm'], 'account_purge', 'actor_purge')
   })
 
@@ -282,7 +282,7 @@ describe('what is said', () => {
     }
     expect(await told(['account', 'show', 'not-there'])).toBe(
       'There is no such account, or it is not in the state (live, deleted) that this needs.\n' +
-        '  `cellkeep account list --deleted` shows them all.\n',
+        '  `cellkeep account list --deleted` lists all accounts.\n',
     )
     expect(await told(['account', 'create', '--username', '1x'], 'short')).toBe(
       [
@@ -301,7 +301,7 @@ describe('what is said', () => {
   it('an empty password input is wrong usage', async () => {
     const { code, stderr } = await cellkeep(['account', 'create', '--username', 'somebody'])
     expect(code).toBe(2)
-    expect(stderr).toMatch(/standard input/)
+    expect(stderr).toMatch(/^Standard input is empty/)
   })
 
   it('a count of one is in the singular', async () => {

@@ -8,10 +8,11 @@ import { aligned } from './shell/output.ts'
 export const config: Command = {
   name: 'config',
   usage: 'config [--json]',
-  summary: 'Print every setting, its value and where it comes from; check them as `start` does.',
+  summary: 'Print every setting with its value and source, and check them as `start` does.',
   async run(args, io) {
     const json = args[0] === '--json'
-    if (args.length > (json ? 1 : 0)) return wrongUsage(config, args, io, 'It takes nothing but --json.\n')
+    if (args.length > (json ? 1 : 0))
+      return wrongUsage(config, args, io, '`config` takes no arguments but --json.\n')
     const parsed = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
     declared(parsed)
     const settings = shownSettings(parsed)
@@ -33,7 +34,7 @@ export const config: Command = {
 /** Needs no database, unlike the rest of its group. */
 export const generateKey = subcommand('keys', {
   name: 'generate',
-  summary: 'Print one random key for CELLKEEP_COOKIE_KEYS or CELLKEEP_SECRET_KEYS.',
+  summary: 'Print a random key for CELLKEEP_COOKIE_KEYS or CELLKEEP_SECRET_KEYS.',
   run: async ({ out }) => {
     const key = randomToken()
     out.result({ key }, key)

@@ -38,9 +38,9 @@ const rotate = subcommand('daemon-token', {
 
 export const daemonToken = group({
   name: 'daemon-token',
-  summary: 'The token for scripts that act as the keeper, as purging an account by RPC requires.',
+  summary: 'The token for scripts that act as the keeper, which purging an account by RPC requires.',
   details:
-    'There is none until CELLKEEP_DAEMON_TOKEN_FILE names a file. Send its first line in the header\n' +
+    'There is no such token until CELLKEEP_DAEMON_TOKEN_FILE names a file. Send its first line in the header\n' +
     'X-Daemon-Token. A running server accepts a new token at once; the previous one stays valid until the\n' +
     'next rotation, or ends at once with --only.',
   commands: [rotate],

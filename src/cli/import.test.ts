@@ -52,7 +52,7 @@ describe('account import', () => {
     ])
     expect((await stat(join(cwd, 'refused.jsonl'))).mode & 0o777).toBe(0o600)
     const again = await cellkeep(args)
-    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('exists already')])
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('already exists')])
   })
 
   it('takes standard input, a source, a trial and the parameters of a Firebase project', async () => {

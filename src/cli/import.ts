@@ -25,9 +25,9 @@ export const accountImport = subcommand('account', {
   usage:
     'FILE.jsonl [--source NAME] [--dry-run] [--on-conflict skip|fail] [--firebase-params FILE] [--report FILE]',
   args: 1,
-  summary: 'Make accounts of the users of another system, with the hashes of their passwords.',
+  summary: 'Import the users of another system as accounts, with their password hashes.',
   details:
-    'FILE has one JSON object per line; - is standard input. Keys: username, and if you like email, email_verified,\nactor_name, created_at, external_id and password, a hash of bcrypt, Argon2, scrypt, PBKDF2, Firebase, Django,\nKeycloak or better-auth: people go on signing in with the password they have.\n\nRunning it again with the same --source (default: the name of the file) goes on where it stopped. --dry-run keeps\nnothing. The report, a new file, has the number of each refused line and why. Exit code 1: lines were refused.\n\nExample:\n  cellkeep account import users.jsonl --dry-run --report refused.jsonl',
+    'FILE has one JSON object per line; `-` is standard input. `username` is required; `email`, `email_verified`,\n`actor_name`, `created_at`, `external_id` and `password` are optional. `password` is a hash of bcrypt, Argon2, scrypt,\nPBKDF2, Firebase, Django, Keycloak or better-auth, so people keep the passwords they have.\n\nTo continue an import that stopped, run it again with the same --source (default: the name of the file). --dry-run\nkeeps nothing. --report writes the number of each refused line, and why it was refused, to a new file. Exits with 1\nif lines were refused.\n\nExample:\n  cellkeep account import users.jsonl --dry-run --report refused.jsonl',
   options,
   run,
 })

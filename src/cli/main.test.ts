@@ -83,11 +83,11 @@ describe('wrong usage is exit code 2 and says how it goes', () => {
     [['nothing'], /no command "nothing"/],
     [['help', 'nothing'], /no command "nothing"/],
     [['backup'], /Usage: cellkeep backup FILE/],
-    [['restore', 'nothing'], /^\/.*\/nothing does not exist: name the file of a backup\.\n$/],
+    [['restore', 'nothing'], /^\/.*\/nothing does not exist. Name the file of a backup\.\n$/],
     [['restore', 'nothing', '--verify'], /^\/.*\/nothing does not exist/],
     [['restore', 'nothing', '--verify', '--into', 'mysql://x'], /^--into must be a postgres:/],
     [['role', 'assign', 'a', 'editor', '--scope-kind', '', '--scope-id', ''], /^--scope-kind is empty/],
-    [['audit', 'export', '--account='], /^--account is empty: give it a value, or leave it out/],
+    [['audit', 'export', '--account='], /^--account is empty\. Give it a value, or leave it out/],
   ])('%j', async (args, said) => {
     const { code, stdout, stderr } = await cellkeep(args)
     expect([code, stdout]).toEqual([2, ''])
@@ -136,8 +136,13 @@ describe('with --json whatever ends a command is one object on standard error', 
     [['account', 'list'], absent, 3, { reason: 'db_unreachable' }],
     [['account', 'list'], { CELLKEEP_DATABASE_URL: 'mysql://x' }, 78, { reason: 'configuration' }],
     [['account', 'show'], {}, 2, { reason: 'wrong_usage', usage: ['cellkeep account show REF'] }],
-    [['settings'], {}, 2, { reason: 'wrong_usage', message: 'A word is missing.' }],
-    [['config', 'check'], {}, 2, { reason: 'wrong_usage', message: 'It takes nothing but --json.' }],
+    [['settings'], {}, 2, { reason: 'wrong_usage', message: 'A command word is missing.' }],
+    [
+      ['config', 'check'],
+      {},
+      2,
+      { reason: 'wrong_usage', message: '`config` takes no arguments but --json.' },
+    ],
     [['acount'], {}, 2, { reason: 'wrong_usage', message: expect.stringContaining('mean account?') }],
     [['account', 'shwo'], {}, 2, { reason: 'wrong_usage', message: expect.stringContaining('mean show?') }],
   ] as const)('%j', async (words, env, code, error) => {
@@ -165,12 +170,12 @@ describe('exit code 3', () => {
     expect(await at(['migrate'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^applied \d{4}_/) })
     // It reports nothing about the steps after that, which may be pending.
     expect((await at(['migrate', '--to', '0018'])).stdout).toBe(
-      '0018_nodes and all before it are done already.\n',
+      '0018_nodes and all steps before it are already done.\n',
     )
     expect(await at(['migrate', '--to', '9999'])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining(
-        `migrate plan\` lists those that are pending, and ${steps.at(-1)} is the last`,
+        `migrate plan\` lists those that are pending, and the last step is ${steps.at(-1)}.`,
       ),
     })
     expect(await at(['migrate', '--check'])).toMatchObject({ code: 0, stdout: 'The schema is current.\n' })
@@ -192,7 +197,7 @@ describe('exit code 3', () => {
     const absent = new URL(test.databaseUrl)
     absent.pathname = '/nothing'
     for (const [url, remedy] of [
-      [absent.href, /"nothing" does not exist\. Create it, or mend its name in the URL\.\n$/],
+      [absent.href, /"nothing" does not exist\. Create the database, or correct its name in the URL\.\n$/],
       ['postgres://nobody@nothing.invalid/none', /Check the host in the URL\.\n$/],
     ] as const) {
       const { code, stderr } = await shell({ CELLKEEP_DATABASE_URL: url }, cwd)(['account', 'list'])

@@ -17,7 +17,7 @@ async function loadPromClient() {
   } catch (error) {
     throw new StartError(
       'configuration',
-      'CELLKEEP_METRICS_PORT needs the package prom-client, which is not installed: run `npm install prom-client@15`.',
+      'CELLKEEP_METRICS_PORT needs the package prom-client, which is not installed. Run `npm install prom-client@15`.',
       78,
       { cause: error },
     )

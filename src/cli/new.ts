@@ -12,17 +12,21 @@ const template = join(root, 'templates/project')
 export const newProject: Command = command({
   name: 'new',
   usage: 'DIR',
-  summary: 'Make a project that runs: a role, a method and a hook of its own, with their tests.',
+  summary: 'Create a project with a role, a method and a hook of its own, and tests for them.',
   details:
-    'DIR must not exist, or be empty.\n\nExample:\n  cellkeep new ./notes && cd notes && npm install && npm start',
+    'DIR must be empty or not exist yet.\n\nExample:\n  cellkeep new ./notes && cd notes && npm install && npm start',
   args: 1,
   async run({ args: [dir = ''], io, out }) {
     const path = resolve(io.cwd, dir)
     await mkdir(path, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
-      throw new StartError('cannot_write', `${path} cannot be made (${error.code}): name a new directory.`, 1)
+      throw new StartError(
+        'cannot_write',
+        `${path} cannot be created (${error.code}). Name a new directory.`,
+        1,
+      )
     })
     if ((await readdir(path)).length > 0)
-      throw new StartError('not_empty', `${path} is not empty: name a new directory.`, 1)
+      throw new StartError('not_empty', `${path} is not empty. Name a new directory.`, 1)
     await cp(template, path, { recursive: true })
     // npm leaves out files of these names when it packs the template.
     await rename(join(path, 'gitignore'), join(path, '.gitignore'))
@@ -37,7 +41,7 @@ export const newProject: Command = command({
     const cd = relative(io.cwd, path) || '.'
     out.result(
       { path, name },
-      `${path} is made. Go on with:\n\n  cd ${cd}\n  npm install\n  npm start          # and npm test`,
+      `Created ${path}. Next:\n\n  cd ${cd}\n  npm install\n  npm start          # and npm test`,
     )
   },
 })

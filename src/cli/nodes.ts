@@ -15,7 +15,7 @@ const wait = subcommand('nodes', {
   name: 'wait',
   usage: '--ready N [--version V] [--timeout S]',
   summary: 'Wait until N nodes are ready, as a roll-out does before it goes on.',
-  details: 'Exit code 0 as soon as they are, else 1 after S seconds (60).',
+  details: 'Exits with 0 as soon as they are ready, and with 1 after S seconds (default 60).',
   options: { ready: { type: 'string' }, version: { type: 'string' }, timeout: { type: 'string' } },
   run: ({ options: { ready: least, version, timeout = '60' }, out, io }) => {
     const [wanted, seconds] = [Number(least), Number(timeout)]
@@ -42,14 +42,14 @@ const drain = subcommand('nodes', {
   usage: 'NODE [--wait]',
   summary: operations.drainNode.doc,
   details:
-    '--wait returns when the node has no request, WebSocket or stream left, with exit code 1 if it is silent. A stop does\nall this by itself; drain to look at a node that goes on running, or to empty it long before.',
+    '--wait returns when the node has no request, WebSocket or stream left, and exits with 1 if the node is silent. A stop\ndrains a node too: use this command to examine a node while it runs, or to empty it long before you stop it.',
   options: { wait: { type: 'boolean' } },
   args: 1,
   run: ({ args: [named = ''], options, out, io }) =>
     withService(io, async ({ app }) => {
       const { id, name } = await drainNamed(app, named)
       if (options.wait) await emptied(app, id)
-      out.result({ node_id: id, name }, `${name} (${id}) ${options.wait ? 'is drained' : 'drains'}.`)
+      out.result({ node_id: id, name }, `${name} (${id}) ${options.wait ? 'is drained' : 'is draining'}.`)
     }),
 })
 
@@ -70,7 +70,7 @@ const resume = subcommand('nodes', {
 export const nodeCommands = {
   summary: 'The processes that serve this database: list, wait for, drain and resume them.',
   details:
-    'NODE is an id or a name, if only one node has it.\n\nExamples:\n  cellkeep nodes\n  cellkeep nodes wait --ready 3\n  cellkeep nodes drain web-2 --wait',
+    'NODE is the id of a node, or its name if no other node has the same name.\n\nExamples:\n  cellkeep nodes\n  cellkeep nodes wait --ready 3\n  cellkeep nodes drain web-2 --wait',
   commands: [wait, drain, resume],
 }
 
@@ -91,7 +91,7 @@ async function nodeNamed(app: App, named: string): Promise<NodeView> {
   const ids = [found, ...others].map(({ id, pid, started_at }) => `  ${id}  pid ${pid}, since ${started_at}`)
   throw new StartError(
     'node_ambiguous',
-    `Several nodes are called ${named}; name one by its id:\n${ids.join('\n')}`,
+    `Several nodes are named ${named}. Give the id of one:\n${ids.join('\n')}`,
     1,
   )
 }
@@ -103,7 +103,7 @@ async function emptied(app: App, node_id: string): Promise<void> {
     if (found && !found.alive)
       throw new StartError(
         'node_silent',
-        `${found.name} (${node_id}) has been silent since ${found.seen_at}: it hangs, was killed or is cut off, and nobody can tell whether it has connections left. It drains if it comes back; look at its machine.`,
+        `${found.name} (${node_id}) has been silent since ${found.seen_at}: it hangs, was killed or is cut off, so it is unknown whether it has connections left. Check its machine. If it comes back, it drains.`,
         1,
       )
     const { running = 0, sockets = 0, streams = 0 } = found?.info ?? {}

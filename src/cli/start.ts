@@ -24,7 +24,8 @@ export const start: Command = {
     'Settings are CELLKEEP_* variables or keys of cellkeep.config.ts; `cellkeep config` prints them.\n\nExample:\n  CELLKEEP_PORT=8080 cellkeep start',
   async run(args, io) {
     if (args.length > 0) {
-      const message = 'It takes no options: set CELLKEEP_* variables, such as CELLKEEP_PORT=8080.'
+      const message =
+        '`start` takes no options: set CELLKEEP_* variables instead, such as CELLKEEP_PORT=8080.'
       return wrongUsage(start, args, io, message)
     }
     const loaded = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'server' })
@@ -62,7 +63,10 @@ export const start: Command = {
       const isAnswered = await serving.drain(stack.limit)
       const isClosed = await stack.unwind()
       if (!isAnswered || !isClosed)
-        log.error({ event: 'shutdown_cut' }, 'the time for the shutdown ran out; what was running was cut')
+        log.error(
+          { event: 'shutdown_cut' },
+          'the shutdown timed out; requests that were still running were cut',
+        )
       log.info('stopped')
       return isAnswered && isClosed ? exitCode : 1
     } catch (error) {
@@ -93,10 +97,10 @@ function stopSignal(log: Log, out: Output) {
   }, 1)
   // A bug in the handling of a request must not end the process.
   process.on('unhandledRejection', (error) =>
-    log.error({ event: 'unhandled', err: error }, 'a rejection was handled nowhere'),
+    log.error({ event: 'unhandled', err: error }, 'a promise rejection was not handled'),
   )
   process.on('uncaughtException', (error) =>
-    log.error({ event: 'unhandled', err: error }, 'an exception was caught nowhere'),
+    log.error({ event: 'unhandled', err: error }, 'an exception was not caught'),
   )
   return {
     signal: promise,
@@ -153,8 +157,8 @@ const tokenFragment = async (path: string): Promise<string> =>
 
 /** How an invite is claimed. */
 const claims = {
-  match: 'claimed by their e-mail or username',
-  code: 'claimed with the token of their link',
+  match: 'claimed by e-mail or username',
+  code: 'claimed with the token of a link',
   verified_email: 'claimed with the token of a mailed link',
 }
 
@@ -180,9 +184,6 @@ async function startMessage({ app }: Service, { url }: Serving, { sources }: Par
     )
   }
   if (config.cookie_secure && isLoopbackHost(config.host))
-    lines.push(
-      '',
-      '  For browsers that reject Secure cookies over plain http, set CELLKEEP_COOKIE_SECURE=false.',
-    )
+    lines.push('', '  If a browser rejects Secure cookies over plain http, set CELLKEEP_COOKIE_SECURE=false.')
   return `${lines.join('\n')}\n\n`
 }

@@ -32,7 +32,7 @@ function loadSdk(): Sdk {
   } catch (error) {
     throw new StartError(
       'configuration',
-      `OTEL_TRACES_EXPORTER and OTEL_EXPORTER_OTLP_ENDPOINT need the package ${name}, which is not installed: run \`npm install ${name}\`, or unset them.`,
+      `OTEL_TRACES_EXPORTER and OTEL_EXPORTER_OTLP_ENDPOINT need the package ${name}, which is not installed. Run \`npm install ${name}\`, or unset them.`,
       78,
       { cause: error },
     )

@@ -39,7 +39,7 @@ it('account unlock reaches the memory of every running node', async () => {
     async () =>
       expect(await shared(['account', 'unlock', ada.username])).toEqual({
         code: 0,
-        stdout: `${ada.username} is unlocked, and may sign in again.\n`,
+        stdout: `${ada.username} is unlocked and can sign in again.\n`,
         stderr: '',
       }),
     { audit: [{ event_type: 'account_update', metadata: { change: 'unlock', via: 'cli' } }] },

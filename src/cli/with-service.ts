@@ -55,7 +55,7 @@ export async function withDatabase<T>(
   if (!makes && (await existingDataDir(place)) === undefined)
     throw new StartError(
       'no_database',
-      `There is no database in ${data_dir} yet: \`cellkeep start\` creates one. To use another directory set CELLKEEP_DATA_DIR; to use a PostgreSQL server set CELLKEEP_DATABASE_URL.`,
+      `There is no database in ${data_dir} yet. \`cellkeep start\` creates one. To use another directory, set CELLKEEP_DATA_DIR; to use a PostgreSQL server, set CELLKEEP_DATABASE_URL.`,
       3,
     )
   const opening = startEmbedded({

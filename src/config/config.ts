@@ -145,7 +145,7 @@ function readOptions(
   for (const [key, value] of Object.entries(rest)) {
     if (value === undefined) continue
     if (key === 'config')
-      reading.problems.push(`${label(key)} is for the environment only: set ${envName(key)}`)
+      reading.problems.push(`${label(key)} can be set in the environment only: set ${envName(key)}`)
     else if (isKey(key)) take(reading, key, source, label(key), readKey(reading, key, 'option', value))
     else reading.problems.push(`${label(key)} is not a setting${meant(key, [...keys, ...declarationNames])}`)
   }

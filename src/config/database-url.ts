@@ -31,7 +31,7 @@ const rules: typeof ownKeys = {
 export function parseDatabaseUrl(text: string): DatabaseUrl | string {
   const [matched, login = '', authority = '', path = '', query = ''] = form.exec(text) ?? []
   if (matched === undefined || !URL.canParse(`postgres://${login}h${path}`))
-    return 'must be a postgres:// or postgresql:// URL, special characters percent-encoded'
+    return 'must be a postgres:// or postgresql:// URL with special characters percent-encoded'
   const params = new URLSearchParams(query)
   for (const [key, value] of params) {
     const rule = rules[key]

@@ -67,15 +67,15 @@ it('a named file that is missing or of another type is refused', async () => {
 })
 
 it.each([
-  ['broken.json', '{ "port": hunter2 }', /does not load: not valid JSON/],
-  ['broken.mjs', 'export default {', /does not load: \w*Error/],
-  ['throws.mjs', 'throw new Error("no such vault")', /does not load: Error: no such vault/],
-  ['import.mjs', 'import "./nothing.mjs"', /does not load: .*nothing\.mjs/],
-  ['nothing.mjs', 'export const port = 1', /must have an object as its default export/],
-  ['list.json', '[]', /must have an object/],
-  ['null.json', 'null', /must have an object/],
-  ['function.mjs', 'export default () => ({})', /must have an object/],
-  ['promise.mjs', 'export default Promise.resolve({})', /must have an object/],
+  ['broken.json', '{ "port": hunter2 }', /cannot be loaded: not valid JSON/],
+  ['broken.mjs', 'export default {', /cannot be loaded: \w*Error/],
+  ['throws.mjs', 'throw new Error("no such vault")', /cannot be loaded: Error: no such vault/],
+  ['import.mjs', 'import "./nothing.mjs"', /cannot be loaded: .*nothing\.mjs/],
+  ['nothing.mjs', 'export const port = 1', /must export an object as its default/],
+  ['list.json', '[]', /must export an object/],
+  ['null.json', 'null', /must export an object/],
+  ['function.mjs', 'export default () => ({})', /must export an object/],
+  ['promise.mjs', 'export default Promise.resolve({})', /must export an object/],
 ])('%s is refused with file and rule', async (name, text, rule) => {
   const path = await put(name, text)
   const problem = await problemOf(name)
@@ -119,7 +119,7 @@ it('a plain Node process loads TypeScript and refuses what does not parse', asyn
   await put('cellkeep.config.ts', 'type Port = number\nexport default { port: 1 as Port }\n')
   await put('broken.ts', 'export default { port: 1 as }\n')
   const { said, stderr } = await inNode(`[(await load()).options, await refused('broken.ts')]`)
-  expect(said).toEqual([{ port: 1 }, [expect.stringMatching(/broken\.ts does not load: /)]])
+  expect(said).toEqual([{ port: 1 }, [expect.stringMatching(/broken\.ts cannot be loaded: /)]])
   expect(stderr).toBe('')
 })
 

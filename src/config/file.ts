@@ -39,7 +39,7 @@ function otherCopy(path: string): string | undefined {
     return undefined
   }
   if (found === own) return undefined
-  return `${path} imports the cellkeep in ${found}, but the one in ${own} runs: start bin/cellkeep.js of the former`
+  return `${path} imports the cellkeep in ${found}, but the one in ${own} is running; start bin/cellkeep.js of the former instead`
 }
 
 /**
@@ -53,7 +53,7 @@ export async function loadConfigFile(input: {
   const path = findFile(input)
   if (path === undefined) return undefined
   const options = extname(path) === '.json' ? await readJson(path) : (await importModule(path)).default
-  if (!isPlainObject(options)) throw new ConfigError([`${path} must have an object as its default export`])
+  if (!isPlainObject(options)) throw new ConfigError([`${path} must export an object as its default`])
   return { path, options }
 }
 
@@ -109,7 +109,7 @@ function remedyOf(error: string): string {
 }
 
 function notLoaded(path: string, why: string, cause?: unknown): ConfigError {
-  const error = new ConfigError([`${path} does not load: ${why}`])
+  const error = new ConfigError([`${path} cannot be loaded: ${why}`])
   error.cause = cause
   return error
 }

@@ -104,9 +104,9 @@ const databaseUrlText = () =>
     return typeof url === 'string' ? url : undefined
   })
 export const databaseUrl = (): Kind<string, string> =>
-  textual('a postgres:// or postgresql:// URL, special characters percent-encoded', databaseUrlText())
+  textual('a postgres:// or postgresql:// URL with special characters percent-encoded', databaseUrlText())
 export const databaseUrls = () =>
-  list('postgres:// or postgresql:// URLs with spaces between them', z.array(databaseUrlText()).max(8), ' ')
+  list('postgres:// or postgresql:// URLs, separated by spaces', z.array(databaseUrlText()).max(8), ' ')
 
 /** A kind of text that a function checks. */
 export const checked = (rule: string, fits: (text: string) => boolean): Kind<string, string> =>
@@ -138,7 +138,7 @@ export const entry = (check: (entry: string) => string | undefined) =>
 
 export const cookieKeys = () =>
   list(
-    'a comma list of one or more different keys, each at least 32 characters',
+    'a comma-separated list of different keys, each at least 32 characters',
     z
       .array(z.string())
       .min(1, 'must have at least one key')

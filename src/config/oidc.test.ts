@@ -74,7 +74,7 @@ const wrong: [string, Partial<Record<keyof OidcProviderOptions, unknown>>, strin
     { client_auth: 'client_secret_post' },
     'needs a secret for client_auth: set CELLKEEP_OIDC_CORP_CLIENT_SECRET',
   ],
-  ['scopes without openid', { scopes: 'email' }, 'scopes must be scopes with spaces'],
+  ['scopes without openid', { scopes: 'email' }, 'scopes must be scopes separated by spaces'],
   ['an unknown claim', { claims: { mail: 'x' } }, 'claims must be an object with names'],
   [
     'a required claim that is a list',
@@ -113,7 +113,7 @@ it('all faults are listed at once, and no value is quoted', () => {
   const found = problemsOf(() => parse([plain, plain, { ...plain, id: 'Hush', issuer: 'hush' }, 'hush'], env))
   expect(found).toHaveLength(6)
   expect(found.join('\n')).not.toMatch(/hush/i)
-  expect(found).toContain('oidc (in /x/c.json) entry 2 has the id of another one')
+  expect(found).toContain('oidc (in /x/c.json) entry 2 has the same id as another provider')
   expect(found).toContain('CELLKEEP_OIDC_OTHER_CLIENT_SECRET is for a provider that is not configured')
 })
 

@@ -34,7 +34,7 @@ const entry = z.strictObject({
     z.enum(['client_secret_basic', 'client_secret_post', 'none']).optional(),
   ),
   scopes: field(
-    'scopes with spaces between them, openid among them',
+    'scopes separated by spaces, openid among them',
     z
       .string()
       .regex(/^[!-~]+( [!-~]+)*$/)
@@ -127,14 +127,14 @@ export function readProviders(given: readonly unknown[], reading: Reading) {
     const client_secret = typeof fromEnv === 'string' ? fromEnv : parsed.data.client_secret
     const client_auth =
       parsed.data.client_auth ?? (client_secret === undefined ? 'none' : 'client_secret_basic')
-    if (providers.some((other) => other.id === id)) refuse('has the id of another one')
+    if (providers.some((other) => other.id === id)) refuse('has the same id as another provider')
     if (!isDevelopment && issuer.startsWith('http:'))
       refuse(`issuer must be ${entry.shape.issuer.description}`)
     if (serves && client_auth !== 'none' && client_secret === undefined && fromEnv === undefined)
       refuse(`needs a secret for client_auth: set ${variable}`)
     if (parsed.data.auto_link === 'both_verified' && !parsed.data.allowed_domains)
       refuse(
-        'needs allowed_domains for auto_link: whoever runs the provider could otherwise enter any account',
+        'needs allowed_domains for auto_link; without it, whoever runs the provider could enter any account',
       )
     providers.push({ label: id, ...parsed.data, client_auth, ...(client_secret && { client_secret }) })
   })

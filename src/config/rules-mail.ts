@@ -8,7 +8,9 @@ export function brokenMail(config: Config, context: RuleContext): string[] {
   const { mail, smtp_url, mail_from } = config
   const problems: string[] = []
   if (deliver !== undefined && mail !== 'hook')
-    problems.push(`${label('mail')} must not be set besides the option deliver, which delivers the messages`)
+    problems.push(
+      `${label('mail')} must not be set together with the option deliver, which delivers the messages`,
+    )
   if (deliver === undefined && mail === 'hook')
     problems.push(`${label('mail')} may be hook only with the option deliver`)
   if ((smtp_url === null) !== (mail_from === null) && !isBroken('smtp_url') && !isBroken('mail_from'))
@@ -44,6 +46,6 @@ export function unreachableLinks(
   const areDefault = !isGiven('public_url') && !isGiven('link_url')
   if (mail === 'off' || trusted_proxies.length === 0 || !areDefault) return []
   return [
-    `${label('public_url')} is not set: links in messages lead to ${public_url}, where nobody behind a proxy gets`,
+    `${label('public_url')} is not set: links in messages lead to ${public_url}, which people cannot reach through a proxy`,
   ]
 }

@@ -123,7 +123,7 @@ describe('warnings', () => {
   it('tell of links that lead to this machine, although people come through a proxy', () => {
     const proxied = { CELLKEEP_MAIL: 'file', CELLKEEP_TRUSTED_PROXIES: '127.0.0.1' }
     expect(parse(proxied).warnings).toEqual([
-      'CELLKEEP_PUBLIC_URL is not set: links in messages lead to http://127.0.0.1:4040, where nobody behind a proxy gets',
+      'CELLKEEP_PUBLIC_URL is not set: links in messages lead to http://127.0.0.1:4040, which people cannot reach through a proxy',
     ])
     for (const env of [
       { ...proxied, CELLKEEP_PUBLIC_URL: 'https://app.example' },

@@ -113,8 +113,8 @@ function collidingMounts(config: Config, { label, isGiven }: RuleContext): strin
     const fixed = trees.find((path) => answers.some((answer) => isFixed(answer, path)))
     const page = config.pages && pagePaths.find((path) => answers.includes(path))
     if (fixed)
-      problems.push(`${label(key)} must not be ${fixed} or below it, which the server itself answers`)
-    else if (page) problems.push(`${label(key)} must not be ${page}, a page for people`)
+      problems.push(`${label(key)} must not be ${fixed} or a path below it, where the server itself answers`)
+    else if (page) problems.push(`${label(key)} must not be ${page}, which is a page for people`)
   }
   return problems
 }

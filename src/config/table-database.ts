@@ -51,7 +51,7 @@ export const database = {
   }),
   disk_reserve: setting(orOff(whole(1_048_576, 1_000_000_000_000, 'bytes')), {
     default: 268_435_456,
-    doc: 'Free space on the disk of the embedded database below which no content is stored; at most a twentieth of the disk counts. Below four times as much, a warning is logged.',
+    doc: 'Content is refused when the disk of the embedded database has less free space than this, or than a twentieth of the disk if that is less. Below four times as much, a warning is logged.',
   }),
   postgres_user: setting(orUnset(matching('the name of a user', /^[A-Za-z_][\w.-]{0,63}$/)), {
     default: null,

@@ -126,11 +126,11 @@ export const messages = {
   }),
   reset_seconds: setting(whole(300, 86_400, 'seconds'), {
     default: 3600,
-    doc: 'How long a link to reset a password works that the account’s owner asked for.',
+    doc: 'How long a link to reset a forgotten password works.',
   }),
   invite_claim: setting(oneOf('match', 'code', 'verified_email'), {
     default: ({ mail }) => (mail === 'off' ? 'match' : 'code'),
     shown: '`code` if messages are delivered, else `match`',
-    doc: 'What a person needs to claim an invite. `match`: the e-mail and username that it names, which may be one of them. `code`: also the token of its link. `verified_email`: also the token of a link that was mailed.',
+    doc: 'What a person needs to claim an invite. `match`: the e-mail, the username or both, whatever the invite names. `code`: also the token of its link. `verified_email`: also the token of a link that was mailed.',
   }),
 }

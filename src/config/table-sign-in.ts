@@ -7,9 +7,9 @@ import { setting } from './setting.ts'
 export const signIn = {
   second_factor: setting(flag(), {
     default: true,
-    doc: 'People may add a second factor (TOTP). Off: no new ones; those that exist are still asked for.',
+    doc: 'Lets people add a second factor (TOTP). Off: nobody can add one, but existing ones are still asked for.',
   }),
-  require_second_factor: setting(list('a comma list of roles', z.array(z.string())), {
+  require_second_factor: setting(list('a comma-separated list of roles', z.array(z.string())), {
     default: [],
     shown: 'none',
     doc: 'Roles whose holders need a second factor. With a session or API token that was not proven by one, they can only add one, change the password, and list and end sessions.',
@@ -28,7 +28,7 @@ export const signIn = {
     doc: 'The domain that passkeys belong to: the host of the public URL, or a domain above it. If it changes, the passkeys of the former domain stop working.',
   }),
   passkey_origins: setting(
-    list('a comma list of origins like https://app.example', z.array(entry(checkOrigin))),
+    list('a comma-separated list of origins like https://app.example', z.array(entry(checkOrigin))),
     {
       default: ({ public_url }) => (public_url === null ? [] : [public_url]),
       shown: 'the public URL',

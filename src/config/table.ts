@@ -142,7 +142,7 @@ const browser = {
   }),
   allowed_origins: setting(
     list(
-      'a comma list of one or more patterns like https://*.app.example:8443',
+      'a comma-separated list of one or more patterns like https://*.app.example:8443',
       z.array(entry(checkOriginPattern)).min(1, 'must have at least one entry'),
     ),
     {
@@ -153,7 +153,7 @@ const browser = {
   ),
   cors: setting(flag(), { default: false, doc: 'Sends CORS headers to allowed origins.' }),
   trusted_proxies: setting(
-    list('a comma list of IP addresses and CIDR networks', z.array(entry(checkNetwork))),
+    list('a comma-separated list of IP addresses and CIDR networks', z.array(entry(checkNetwork))),
     {
       default: [],
       shown: 'none',

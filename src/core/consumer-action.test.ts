@@ -72,7 +72,7 @@ const ask = (method: string, params?: unknown) => rpc(test.url, call(method, par
 const notes = async () => (await test.service.app.db.rows(sql`select from note`)).length
 const internal = {
   code: -32603,
-  message: 'The service failed unexpectedly.',
+  message: 'The server failed unexpectedly.',
   data: { reason: 'internal_error' },
 }
 

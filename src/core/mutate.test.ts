@@ -181,7 +181,7 @@ describe('a transaction inside another', () => {
       await app.db.transaction(async (tx) => tx.run(write('inner')))
     }
     expect(await lab.outcome(nests)).toEqual({ status: 500, reason: 'internal_error', ...undone })
-    expect(lab.captured.text()).toContain('A transaction is open already')
+    expect(lab.captured.text()).toContain('A transaction is already open')
   })
 
   it('is one only while the outer runs', async () => {

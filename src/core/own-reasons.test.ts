@@ -72,7 +72,7 @@ describe('a reason of a consumer', () => {
 
   it('stands beside those of the service, whose text stays that of the code', async () => {
     expect((await edit('cell_not_found')).json).toMatchObject({
-      error: { code: -32003, message: 'The thing asked for does not exist.' },
+      error: { code: -32003, message: 'What was requested does not exist.' },
     })
   })
 

@@ -44,15 +44,19 @@ function problem(table: Record<string, Method>): StartError | undefined {
 const broken: [rule: string, action: Method, names: RegExp][] = [
   ['declares acting without an axis', declared({ auth: grain, input: withActing }), /acting/],
   ['declares acting beside an axis', declared({ input: withActing }), /acting/],
-  ['roles without an actor', withAuth({ ...grain, roles: ['admin'] }), /roles need auth\.actor "required"/],
+  [
+    'roles without an actor',
+    withAuth({ ...grain, roles: ['admin'] }),
+    /auth\.roles needs auth\.actor "required"/,
+  ],
   [
     'roles with an optional actor',
     withAuth({ account: 'required', actor: 'optional', roles: ['admin'] }),
     /roles need/,
   ],
-  ['no roles', withAuth({ ...required, roles: [] }), /roles may not be empty/],
+  ['no roles', withAuth({ ...required, roles: [] }), /roles must not be empty/],
   ['an unregistered role', withAuth({ ...required, roles: ['admin', 'boss'] }), /"boss" is not registered/],
-  ['no credential types', withAuth({ ...grain, credential_types: [] }), /credential_types may not be empty/],
+  ['no credential types', withAuth({ ...grain, credential_types: [] }), /credential_types must not be empty/],
   [
     'an unregistered credential type',
     withAuth({ ...grain, credential_types: ['password'] }),
@@ -82,7 +86,7 @@ const broken: [rule: string, action: Method, names: RegExp][] = [
   [
     'fresh that is not true',
     withAuth({ ...grain, fresh: false, credential_types: ['session'] }),
-    /fresh may only be true/,
+    /auth\.fresh must be true or left out/,
   ],
   ['an exemption that is no boolean', declared({ before_enrolment: 1 }), /before_enrolment must be true/],
   ['a scope that is no text', withAuth({ ...grain, required_scope: 1 }), /required_scope/],
@@ -116,7 +120,7 @@ const broken: [rule: string, action: Method, names: RegExp][] = [
   [
     'a key of the declaration, given after it was made',
     declared({ errors: ['cell_not_found'] }),
-    /"errors" was added to what query\(\) or mutation\(\) had made/,
+    /"errors" was added to the result of query\(\) or mutation\(\)/,
   ],
   ['a misspelled handler', declared({ handler: undefined, handlr: 1 }), /did you mean handler\?/],
   ['no output', declared({ output: undefined }), /output must be a zod schema/],
@@ -156,7 +160,7 @@ const broken: [rule: string, action: Method, names: RegExp][] = [
   [
     'a scoped role that leaves the kind open',
     withAuth({ ...required, roles: [{ role: 'editor', in: () => null }] }),
-    /several kinds of scope; say scope_kind: one of shelf, room/,
+    /several kinds of scope\. Set scope_kind to one of shelf, room/,
   ],
   [
     'a scoped role of another kind',
@@ -189,7 +193,7 @@ describe('a start is refused for', () => {
 
   it('a declaration in the options, before the database is touched', async () => {
     await expect(start({ actions: { mine: withAuth({ ...grain, roles: ['admin'] }) } })).rejects.toThrow(
-      /^Action mine: roles need/,
+      /^Action mine: auth\.roles needs/,
     )
   })
 
@@ -210,7 +214,7 @@ describe('a start is refused for', () => {
   })
 
   it('a method with the name of a built-in one', async () => {
-    await expect(start({ actions: { cell_get: declared() } })).rejects.toThrow(/cell_get.*rename/s)
+    await expect(start({ actions: { cell_get: declared() } })).rejects.toThrow(/cell_get.*Rename/s)
   })
 
   it.each([

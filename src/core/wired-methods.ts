@@ -51,7 +51,7 @@ export function wireMethods(
         refuse(`the reason "${reason}" does not exist${meant(reason, reasons, '; declare it in reasons.')}`)
     checkAuth(action.auth, registry, refuse)
     const declaresActing = action.input instanceof z.ZodObject && 'acting' in action.input.shape
-    if (declaresActing) refuse('`acting` is added where auth.actor is not none; do not declare it.')
+    if (declaresActing) refuse('do not declare `acting`: it is added where auth.actor is not none.')
     if (!(action.input instanceof z.ZodObject) || !(action.input.def.catchall instanceof z.ZodNever))
       refuse('the input must be a strict object (z.strictObject).')
     if (action.rate_limit !== undefined && !rateLimits.includes(action.rate_limit))
@@ -114,7 +114,7 @@ function checkKeys(action: Method, refuse: (rule: string) => never): void {
   for (const key of Object.keys(action)) {
     if (known.includes(key as keyof Method) || added.includes(key)) continue
     if (names.includes(key))
-      refuse(`"${key}" was added to what query() or mutation() had made; give it in their argument.`)
+      refuse(`"${key}" was added to the result of query() or mutation(). Pass it in their argument.`)
     refuse(`"${key}" is unknown${meant(key, names, '.')} A declaration may have ${names.join(', ')}.`)
   }
 }
@@ -132,7 +132,8 @@ function checkKind({ side_effects, event, replica }: Method, refuse: (rule: stri
     refuse('a method with side effects needs the audit event of its transaction; declare it with mutation().')
   if (!side_effects && event !== undefined)
     refuse('a query() has no audit event; leave it out, or declare the method with mutation().')
-  if (side_effects && replica) refuse('replica is for a query(): a mutation reads what it changes.')
+  if (side_effects && replica)
+    refuse('replica is only for a query(): a mutation reads from the primary what it changes.')
 }
 
 const axes = ['none', 'optional', 'required']
@@ -151,21 +152,23 @@ function checkAuth(auth: AuthSpec, registry: Registry, refuse: (rule: string) =>
       refuse(`auth.${name} must be one of ${axes.join(', ')}${meant(String(axis), axes, '.')}`)
   for (const [name, list] of Object.entries({ roles, credential_types }))
     if (list !== undefined && !Array.isArray(list)) refuse(`auth.${name} must be a list.`)
-  if (roles && actor !== 'required') refuse('roles need auth.actor "required".')
-  if (roles && roles.length === 0) refuse('roles may not be empty; leave the key out.')
+  if (roles && actor !== 'required') refuse('auth.roles needs auth.actor "required".')
+  if (roles && roles.length === 0) refuse('roles must not be empty. Leave the key out.')
   for (const asked of roles ?? []) checkRole(asked, registry, refuse)
   if (credential_types && credential_types.length === 0)
-    refuse('credential_types may not be empty; leave the key out.')
+    refuse('credential_types must not be empty. Leave the key out.')
   for (const type of credential_types ?? [])
     if (!registry.isCredentialType(type)) refuse(`credential type "${type}" is not registered.`)
-  if (fresh !== undefined && fresh !== true) refuse('auth.fresh may only be true; leave it out otherwise.')
+  if (fresh !== undefined && fresh !== true) refuse('auth.fresh must be true or left out.')
   if (fresh && !credential_types?.every((type) => type === 'session' || type === 'daemon_token'))
-    refuse('auth.fresh needs credential_types of session and daemon_token only: tokens are never fresh.')
+    refuse(
+      'auth.fresh needs credential_types that list only session and daemon_token: API tokens are never fresh.',
+    )
   if (account === 'none' && actor !== 'none') refuse('an actor axis needs an account axis.')
   if (actor === 'required' && account !== 'required')
     refuse('auth.actor "required" needs auth.account "required".')
   if (account === 'none' && (roles || credential_types || required_scope !== undefined))
-    refuse('a public method has no roles, credential_types or required_scope.')
+    refuse('a public method must not have roles, credential_types or required_scope.')
   if (required_scope !== undefined && !isOwnScope(required_scope))
     refuse(
       `required_scope "${required_scope}" must look like "area:name" and not begin with rpc: or surface:.`,
@@ -195,10 +198,10 @@ function withKind(
   const kinds = registry.scopeKindsOf(role)
   const { scope_kind = kinds.length === 1 ? kinds[0] : undefined } = asked
   if (kinds.length === 0)
-    refuse(`role "${role.name}" applies to no kind of scope; ask for it by its name only.`)
+    refuse(`role "${role.name}" applies to no kind of scope. Require it by its name only.`)
   if (scope_kind === undefined)
     refuse(
-      `role "${role.name}" applies to several kinds of scope; say scope_kind: one of ${kinds.join(', ')}.`,
+      `role "${role.name}" applies to several kinds of scope. Set scope_kind to one of ${kinds.join(', ')}.`,
     )
   if (!kinds.includes(scope_kind as string))
     refuse(

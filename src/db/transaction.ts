@@ -74,7 +74,7 @@ export function createTransactions(pool: Pool) {
   ): Promise<T> => {
     if (enclosing.getStore()?.isOpen)
       throw new Error(
-        'A transaction is open already, and another would wait for its locks. Work with its `db`, or join it: pass ' +
+        'A transaction is already open, and another would wait for its locks. Work with its `db`, or join it: pass ' +
           '`within`, the argument of its work or the second argument of the handler.',
       )
     const level = snapshot ? 'repeatable read' : 'read committed'

@@ -84,7 +84,7 @@ it('a command says that its outcome is unknown, and a backup waits for no standb
   await expect.poll(async () => (await admin.query(waiting)).rowCount).toBe(1)
   await admin.query(`select pg_cancel_backend(pid) from (${waiting}) one`)
   const { code, stderr } = await creating
-  expect([code, stderr]).toEqual([3, expect.stringContaining('Nobody can say whether it was done')])
+  expect([code, stderr]).toEqual([3, expect.stringContaining('It is unknown whether it was done')])
   expect(await cellkeep(['backup', 'all'])).toMatchObject({ code: 0 })
   expect((await admin.query(waiting)).rowCount).toBe(0)
 })

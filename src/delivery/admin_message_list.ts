@@ -29,7 +29,7 @@ const Filters = z.strictObject({ state: State.nullish(), ...pageInput() })
 type Wanted = { state: string | null; page: Page }
 
 export const admin_message_list = query({
-  doc: 'Messages to people, newest first: what became of each, without its address and link. They are removed 7 days after their end.',
+  doc: 'Messages to people with their state, newest first, without address and link. A message is removed 7 days after it was delivered or given up.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',
@@ -40,7 +40,7 @@ export const admin_message_list = query({
 })
 
 export const listMessages = operation({
-  doc: 'List messages to people, newest first, and what became of each.',
+  doc: 'List messages to people with their state, newest first.',
   input: Filters,
   handler: (input, { app }) => readMessages(app, app.db, wantedOf(app, null, input)),
   command: {

@@ -4,8 +4,8 @@ import type { Message, Notice } from '../registry/messages.ts'
 export type TextName = Exclude<Message['purpose'], 'notice'> | Notice
 
 const once =
-  'The link works once, until {{expires_at}}. If you did not ask for it, ignore this message: nothing changes.'
-const ours = 'This was done at {{at}}. If it was not you, somebody else has access to your account: '
+  'The link works once, until {{expires_at}}. If you did not request it, ignore this message: nothing changes.'
+const ours = 'This was done at {{at}}. If it was not you, someone else has access to your account: '
 const act = `${ours}set a new password, end your other sessions and tell your administrator.`
 
 const notice = (what: string): string => `Hello {{username}},\n\n${what}\n\n${act}`
@@ -14,72 +14,73 @@ const notice = (what: string): string => `Hello {{username}},\n\n${what}\n\n${ac
 export const builtinTexts: Readonly<Record<TextName, readonly [subject: string, text: string]>> = {
   password_reset: [
     'Set a new password for {{site}}',
-    `Hello {{username}},\n\nopen this link to set a new password for your account at {{site}}:\n\n{{link}}\n\n${once}`,
+    `Hello {{username}},\n\nOpen this link to set a new password for your account at {{site}}:\n\n{{link}}\n\n${once}`,
   ],
   email_verify: [
     'Confirm your e-mail for {{site}}',
-    `Hello {{username}},\n\nopen this link to confirm that this address belongs to your account at {{site}}:\n\n{{link}}\n\n${once}`,
+    `Hello {{username}},\n\nOpen this link to confirm that this address belongs to your account at {{site}}:\n\n{{link}}\n\n${once}`,
   ],
   email_change: [
     'Confirm your new e-mail for {{site}}',
-    `Hello {{username}},\n\nopen this link to make this the address of your account at {{site}}:\n\n{{link}}\n\n${once}`,
+    `Hello {{username}},\n\nOpen this link to make this address the e-mail of your account at {{site}}:\n\n{{link}}\n\n${once}`,
   ],
   invite: [
     'You are invited to {{site}}',
-    `Hello,\n\nyou are invited to {{site}}. Open this link to make your account:\n\n{{link}}\n\nThe link works once, until {{expires_at}}.`,
+    `Hello,\n\nYou are invited to {{site}}. Open this link to create your account:\n\n{{link}}\n\nThe link works once, until {{expires_at}}.`,
   ],
-  test: ['A test message of {{site}}', 'This is a test message of {{site}}. It arrived, so messages work.'],
-  password_changed: ['Your password for {{site}} was changed', notice('your password was changed.')],
+  test: [
+    'A test message from {{site}}',
+    'This is a test message from {{site}}. It arrived, so messages work.',
+  ],
+  password_changed: ['Your password for {{site}} was changed', notice('Your password was changed.')],
   email_change_requested: [
     'A new e-mail for {{site}} was requested',
-    notice(
-      'another address was named as the new e-mail of your account. Nothing changes until it is confirmed.',
-    ),
+    notice('A new e-mail for your account was requested. Nothing changes until that address is confirmed.'),
   ],
   email_changed: [
     'Your e-mail for {{site}} was changed',
-    notice('your account has another e-mail now; this address is no longer used.'),
+    notice('Your account now has another e-mail; this address is no longer used.'),
   ],
   username_changed: [
     'Your username for {{site}} was changed',
-    notice('this is the username of your account now.'),
+    notice('This is now the username of your account.'),
   ],
   second_factor_added: [
     'A second factor was added at {{site}}',
-    notice('a second factor was added to your account.'),
+    notice('A second factor was added to your account.'),
   ],
   second_factor_removed: [
     'A second factor was removed at {{site}}',
-    notice('a second factor was removed from your account.'),
+    notice('A second factor was removed from your account.'),
   ],
   second_factor_attempts: [
     'Wrong codes were tried at {{site}}',
     notice(
-      'somebody who knows your password entered wrong codes of your second factor. They were not let in.',
+      'Someone who knows your password entered wrong codes for your second factor. They were not let in.',
     ),
   ],
   recovery_code_used: [
     'A recovery code was used at {{site}}',
-    notice('a recovery code of your account was used.'),
+    notice('A recovery code of your account was used.'),
   ],
   recovery_codes_replaced: [
     'Your recovery codes for {{site}} were replaced',
-    notice('the recovery codes of your account were replaced; the old ones no longer work.'),
+    notice('The recovery codes of your account were replaced; the old ones no longer work.'),
   ],
-  passkey_added: ['A passkey was added at {{site}}', notice('a passkey was added to your account.')],
-  passkey_removed: ['A passkey was removed at {{site}}', notice('a passkey was removed from your account.')],
+  passkey_added: ['A passkey was added at {{site}}', notice('A passkey was added to your account.')],
+  passkey_removed: ['A passkey was removed at {{site}}', notice('A passkey was removed from your account.')],
   passkey_counter: [
     'A passkey may have been copied',
     notice(
-      'a passkey of your account was used in a way that a copy of it would be. That sign-in was refused.',
+      'A passkey of your account was used in a way that suggests that it was copied. That sign-in was refused.',
     ),
   ],
   link_added: [
     'A sign-in provider was added at {{site}}',
-    notice('your account can now be signed in to with another provider.'),
+    notice('A sign-in provider was linked to your account and can now be used to sign in to it.'),
   ],
   link_removed: [
     'A sign-in provider was removed at {{site}}',
-    notice('a provider can no longer be used to sign in to your account.'),
+    notice('A provider can no longer be used to sign in to your account.'),
   ],
 }

@@ -111,7 +111,7 @@ it('a test message says how it went', async () => {
   const unsent = await down(['mail', 'test', 'someone@x.io'])
   expect([unsent.code, unsent.stdout]).toEqual([
     1,
-    expect.stringMatching(/was not sent: unreachable\. .*\nSee whether CELLKEEP_SMTP_URL/),
+    expect.stringMatching(/was not sent: unreachable\. .*\nCheck CELLKEEP_SMTP_URL/),
   ])
   const told = await down(['mail', 'test', 'someone@x.io', '--json'])
   expect([told.code, JSON.parse(told.stdout)]).toEqual([
@@ -137,7 +137,7 @@ it('keys reseal seals anew what an older key has sealed, and leaves what no key 
   expect(await json('keys reseal', rotated)).toEqual({ resealed: 1, left: 1 })
   expect(await json('keys reseal', rotated)).toEqual({ resealed: 0, left: 1 })
   await app.db.run(sql`delete from account_totp where id = ${lost}::uuid`)
-  expect(await run('keys reseal', rotated)).toContain('None needs an older key')
+  expect(await run('keys reseal', rotated)).toContain('The older keys are no longer needed')
   const [{ sealed } = expect.unreachable()] = await app.db.rows<{ sealed: string }>(sql`
     select secret_sealed as sealed from account_totp`)
   expect(sealed).not.toBe(seal(id))

@@ -73,7 +73,10 @@ async function reasonNotTo(
   if (row.is_over) return { state: 'failed', error: 'expired' }
   if (!isDeliverable(row.to_address)) return { state: 'failed', error: 'undeliverable' }
   if (!message) {
-    app.log.error({ event: 'sealed_lost', message_id: row.id }, 'no secret key opens the link of a message')
+    app.log.error(
+      { event: 'sealed_lost', message_id: row.id },
+      'no secret key decrypts the link of a message',
+    )
     return { state: 'failed', error: 'unsealable' }
   }
   if (row.attempts === 1 && (await isOverLimit(app, row))) return { state: 'suppressed', error: 'limited' }

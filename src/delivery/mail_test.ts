@@ -9,14 +9,14 @@ import { insertMessage, triedFor } from './outbox.ts'
 import { openTransport } from './transport.ts'
 
 export const sendTestMessage = operation({
-  doc: 'Send a test message to an address at once, and say how it went.',
+  doc: 'Send a test message to an address at once, and print the result.',
   input: z.strictObject({ to: Email }),
   async handler({ to }, { app }) {
     const deliver = await openTransport(app)
     if (!deliver)
       throw new StartError(
         'messages_off',
-        'No messages are sent: set CELLKEEP_SMTP_URL and CELLKEEP_MAIL_FROM, or CELLKEEP_MAIL=file to try it.',
+        'No messages are sent. Set CELLKEEP_SMTP_URL and CELLKEEP_MAIL_FROM or, for a trial, CELLKEEP_MAIL=file.',
         1,
       )
     const values = sql`(select null::uuid as account_id, null::uuid as invite_id, ${to} as email,
@@ -28,12 +28,12 @@ export const sendTestMessage = operation({
   command: {
     name: 'mail test',
     args: { to: 'ADDRESS' },
-    details: 'Exit code 0 once it is sent, else 1.',
+    details: 'Exits with 0 if the message was sent, else with 1.',
     phrase: ({ state, error, message_id }) =>
       state === 'sent'
         ? `Message ${message_id} was sent.`
         : [
-            `Message ${message_id} was not sent: ${error}.${state === 'queued' ? ' The server tries it again.' : ''}`,
+            `Message ${message_id} was not sent: ${error}.${state === 'queued' ? ' The server will try again.' : ''}`,
             ...(error && remedies[error] ? [remedies[error]] : []),
           ],
     failed: ({ state }) => state !== 'sent',
@@ -43,10 +43,10 @@ export const sendTestMessage = operation({
 /** What to do next, by the error. */
 const remedies: Partial<Record<MessageError, string>> = {
   timeout:
-    'Nothing came back within 30 s: see whether CELLKEEP_SMTP_URL is right and no firewall is between.',
+    'The mail server did not answer within 30 s. Check CELLKEEP_SMTP_URL, and that no firewall is in between.',
   unreachable:
-    'See whether CELLKEEP_SMTP_URL is right, its user and password included, and whether that server runs; the warning has the code.',
-  refused: 'The server takes no such message: see its log, CELLKEEP_MAIL_FROM and the address.',
-  undeliverable: 'Mail to this address would reach another: give it in its usual form.',
-  hook_failed: 'The warning says where the transport failed, and with which code.',
+    'Check CELLKEEP_SMTP_URL, including its user and password, and that the mail server is running. The warning has the code.',
+  refused: 'The mail server refused the message. Check its log, CELLKEEP_MAIL_FROM and the address.',
+  undeliverable: 'Mail to this address would reach another one. Give the address in its usual form.',
+  hook_failed: 'The warning says where the transport failed and with which code.',
 }

@@ -214,7 +214,7 @@ it('a message that no key opens fails, and is logged', async () => {
   await expect.poll(async () => (await outbox(test))[0]?.state).toBe('failed')
   ;(app.outbox as { wake(): void }).wake = wake
   expect(await outbox(test)).toMatchObject([{ error: 'unsealable', link_sealed: null }])
-  expect(text()).toContain('no secret key opens')
+  expect(text()).toContain('no secret key decrypts')
 })
 
 it('lists, logs, audit rows and a dump tell neither address nor link', async () => {

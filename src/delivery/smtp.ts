@@ -64,7 +64,7 @@ async function loadNodemailer() {
   } catch (error) {
     throw new StartError(
       'configuration',
-      'CELLKEEP_SMTP_URL (option smtp_url) needs the package nodemailer, which is not installed: run `npm install nodemailer@10`.',
+      'CELLKEEP_SMTP_URL (option smtp_url) needs the package nodemailer, which is not installed. Run `npm install nodemailer@10`.',
       78,
       { cause: error },
     )

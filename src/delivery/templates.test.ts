@@ -108,13 +108,13 @@ it('everything that is wrong with own texts is said at once', async () => {
       .slice(1)
       .map((line) => line.trim()),
   ).toEqual([
-    'README.md is not the text of any message',
+    'README.md does not have the name of a message',
     'email_verify.txt must begin with a line like "Subject: Welcome"',
     'invite.txt has {{username}}, which is not one of site, link, expires_at',
     'invite.txt has {{token}}, which is not one of site, link, expires_at',
     'password_reset.txt lacks {{link}}',
-    'test.html needs a .txt of the same name, which has the subject',
-    'welcome.txt is not the text of any message',
-    expect.stringMatching(/^A file has the name of a message: password_reset, .*, link_removed$/),
+    'test.html needs a .txt of the same name with the subject',
+    'welcome.txt does not have the name of a message',
+    expect.stringMatching(/^The name of a file must be that of a message: password_reset, .*, link_removed$/),
   ])
 })

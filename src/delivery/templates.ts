@@ -75,7 +75,7 @@ const isLink = (name: string): boolean => builtinTexts[name as TextName][1].incl
 
 const fileName = /^([a-z_]+)(\.[A-Za-z0-9-]+)?\.(txt|html)$/
 
-const unknownText = 'is not the text of any message'
+const unknownText = 'does not have the name of a message'
 
 async function readOwn(directory: string): Promise<Map<string, Template>> {
   const problems: string[] = []
@@ -94,7 +94,7 @@ async function readOwn(directory: string): Promise<Map<string, Template>> {
     if (!Object.hasOwn(builtinTexts, name)) problems.push(`${file} ${unknownText}`)
     else problems.push(...flaws(name, content, kind === 'txt').map((flaw) => `${file} ${flaw}`))
     if (kind === 'html' && !files.has(file.replace(/html$/, 'txt')))
-      problems.push(`${file} needs a .txt of the same name, which has the subject`)
+      problems.push(`${file} needs a .txt of the same name with the subject`)
     if (kind !== 'txt') continue
     const [first = '', ...lines] = content.split(/\r?\n/)
     const html = files.get(file.replace(/txt$/, 'html'))
@@ -105,7 +105,7 @@ async function readOwn(directory: string): Promise<Map<string, Template>> {
     })
   }
   if (problems.some((problem) => problem.endsWith(unknownText)))
-    problems.push(`A file has the name of a message: ${Object.keys(builtinTexts).join(', ')}`)
+    problems.push(`The name of a file must be that of a message: ${Object.keys(builtinTexts).join(', ')}`)
   if (problems.length > 0) throw broken(problems)
   return own
 }
@@ -127,7 +127,7 @@ function flaws(name: string, content: string, isText: boolean): string[] {
 const broken = (problems: readonly string[]): StartError =>
   new StartError(
     'configuration',
-    ['The texts in CELLKEEP_MAIL_TEMPLATES (option mail_templates) cannot be used:', ...problems].join(
+    ['The templates in CELLKEEP_MAIL_TEMPLATES (option mail_templates) cannot be used:', ...problems].join(
       '\n  ',
     ),
     78,

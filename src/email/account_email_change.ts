@@ -8,7 +8,7 @@ import { makeTicket, voidTickets } from '../tickets/tickets.ts'
 import { writeEmail } from './write-email.ts'
 
 export const account_email_change = mutation({
-  doc: 'Change the e-mail of the caller’s account. A new address is mailed a link, and changes nothing until it is confirmed (`pending`); null removes the address at once.',
+  doc: 'Change the e-mail of the caller’s account. A link is mailed to a new address, and nothing changes until it is confirmed (`pending`); null removes the address at once.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'], fresh: true },
   event: 'account_update',
   rate_limit: 'account',

@@ -4,7 +4,7 @@ import { mutation } from '../core/declare.ts'
 import { sendVerification } from './verification.ts'
 
 export const account_email_verify_send = mutation({
-  doc: 'Mail a link that verifies the e-mail of the caller’s account. `sent` is false if there is none, or if it is verified.',
+  doc: 'Mail a link that verifies the e-mail of the caller’s account. `sent` is false if the account has no e-mail, or a verified one.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
   event: 'ticket_create',
   rate_limit: 'account',

@@ -9,7 +9,7 @@ import { writeEmail } from './write-email.ts'
 
 /** `POST /email_confirm`: the link proves the mailbox; no session is needed, and none is opened. */
 export const email_confirm = route({
-  doc: 'Confirm an e-mail with the link that was mailed to it: it becomes the verified e-mail of the account.',
+  doc: 'Confirm an e-mail with the link that was mailed to it. It becomes the verified e-mail of the account.',
   method: 'POST',
   path: '/email_confirm',
   auth: { account: 'none', actor: 'none' },

@@ -23,7 +23,7 @@ export type BinariesOptions = {
 
 const oldestMajor = 15
 const otherWays =
-  'set CELLKEEP_DATABASE_URL to a PostgreSQL server, or CELLKEEP_POSTGRES_BIN to a directory that holds `postgres` and `initdb`, version 15 or newer'
+  'set CELLKEEP_DATABASE_URL to a PostgreSQL server, or CELLKEEP_POSTGRES_BIN to a directory with `postgres` and `initdb`, version 15 or newer'
 
 /**
  * Finds the programs of the embedded database: in the configured directory, else in the bundled package, else
@@ -31,7 +31,7 @@ const otherWays =
  */
 export async function findBinaries(options: BinariesOptions): Promise<Binaries> {
   if (process.platform === 'win32')
-    throw missing(`The embedded database does not run on Windows: ${otherWays.split(', or')[0]}`)
+    throw missing(`The embedded database does not run on Windows. To go on, ${otherWays.split(', or')[0]}.`)
   if (options.postgresBin !== undefined) return namedBinaries(options.postgresBin, options.user)
   const tried: string[] = []
   const bundled = await bundledBinaries(options).catch((error: Error) => {
@@ -47,7 +47,7 @@ export async function findBinaries(options: BinariesOptions): Promise<Binaries> 
     return found
   }
   throw missing(
-    `No PostgreSQL for the embedded database: ${tried.join(', ')}, and none is in the PATH or in /usr/lib/postgresql; ${otherWays}`,
+    `There is no PostgreSQL for the embedded database: ${tried.join(', ')}, and there is none in the PATH or in /usr/lib/postgresql. To go on, ${otherWays}.`,
   )
 }
 
@@ -55,7 +55,7 @@ async function namedBinaries(bin: string, user: DatabaseUser | undefined): Promi
   const found = await inspect(bin, {}, user).catch((error: Error) => {
     const who = user === undefined ? '' : ` as the user ${user.name}`
     throw missing(
-      `CELLKEEP_POSTGRES_BIN=${bin} cannot be used${who} (${error.message}): it must be a directory with \`postgres\` and \`initdb\`; or unset it, or set CELLKEEP_DATABASE_URL`,
+      `CELLKEEP_POSTGRES_BIN=${bin} cannot be used${who} (${error.message}). Set it to a directory with \`postgres\` and \`initdb\`, unset it, or set CELLKEEP_DATABASE_URL.`,
     )
   })
   if (found.major >= oldestMajor) return found

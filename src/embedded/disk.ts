@@ -48,11 +48,11 @@ export async function watchDisk(dir: string, reserveMax: number, log: Log): Prom
     if (state === 'full')
       log.error(
         { event: 'disk_full', ...fields },
-        'the disk of the data dir is full: content is refused until there is room',
+        'the disk of the data dir is full; content is refused until there is space',
       )
     else if (state === 'low')
       log.warn({ event: 'disk_low', ...fields }, 'the disk of the data dir is nearly full')
-    else log.info(fields, 'the disk of the data dir has room again')
+    else log.info(fields, 'the disk of the data dir has space again')
   }
   const again = (): Promise<void> =>
     look().catch((err) =>

@@ -49,7 +49,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   if (place.user?.name === sharedUser && options.role === 'serve')
     options.log.warn(
       { event: 'configuration', user: sharedUser },
-      'the database runs as a user shared with other daemons, which can read it: set CELLKEEP_POSTGRES_USER to another',
+      'the database runs as a user that other daemons share and that can read it; set CELLKEEP_POSTGRES_USER to another user',
     )
   const closing = new AbortController()
   const session: Session = { place, options, closing: closing.signal, held: undefined }
@@ -122,7 +122,7 @@ async function supervise(session: Session): Promise<void> {
     await Promise.race([session.held?.ended, closed])
     if (closing.aborted) break
     session.held = undefined
-    log.error({ event: 'embedded_db', data_dir: place.dataDir }, 'embedded database lost, starting it again')
+    log.error({ event: 'embedded_db', data_dir: place.dataDir }, 'embedded database lost; starting it again')
     for (let wait = 50; session.held === undefined && !closing.aborted; wait = Math.min(wait * 2, 5000)) {
       try {
         await join(session, false)
@@ -130,7 +130,7 @@ async function supervise(session: Session): Promise<void> {
         if (closing.aborted) break
         log.error(
           { event: 'embedded_db', err: error, data_dir: place.dataDir },
-          'embedded database cannot be started, trying again',
+          'embedded database cannot be started; trying again',
         )
         if (error instanceof StartError && error.reason === 'data_dir_locked') options.onLost?.(error)
         await delay(wait, undefined, { signal: closing }).catch(() => {})
@@ -186,11 +186,11 @@ function startError(error: unknown, { dataDir, logFile }: Place): StartError {
   if (error instanceof StartError) return error
   const why = (error as Error).message
   const remedy = why.includes('could not look up effective user ID')
-    ? '\nThis user needs a name: a line in /etc/passwd, or with DynamicUser of systemd the package libnss-systemd.'
+    ? '\nThe user of this process has no name. Add a line for it to /etc/passwd or, with DynamicUser of systemd, install the package libnss-systemd.'
     : ''
   return new StartError(
     'database_start_failed',
-    `The embedded database in ${dataDir} does not start; its log is ${logFile}:\n${why}${remedy}`,
+    `The embedded database in ${dataDir} does not start. The end of its log, ${logFile}:\n${why}${remedy}`,
     3,
     { cause: error },
   )

@@ -63,7 +63,7 @@ async function takeServing(client: pg.Client, place: Place): Promise<void> {
     const pid = (await holder(client)) ?? before
     throw new StartError(
       'data_dir_locked',
-      `The data directory ${place.dataDir} is in use by ${pid === undefined ? 'another process' : `the process ${pid}`}: stop that one first, or name another by CELLKEEP_DATA_DIR (option data_dir); the commands of cellkeep work beside it`,
+      `The data directory ${place.dataDir} is in use by ${pid === undefined ? 'another process' : `process ${pid}`}. Stop that process, or set CELLKEEP_DATA_DIR (option data_dir) to another directory. Commands work while that process runs.`,
       75,
     )
   }

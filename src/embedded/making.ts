@@ -38,7 +38,7 @@ export async function makeDatabase(place: Place, binaries: Binaries): Promise<vo
     if ((await databaseVersion(place.db)) === undefined)
       throw new StartError(
         'data_dir_unusable',
-        `${place.db} holds files, but no database: move it away, or set another CELLKEEP_DATA_DIR`,
+        `${place.db} holds files, but no database. Move it away, or set CELLKEEP_DATA_DIR to another directory.`,
         78,
       )
   }
@@ -108,7 +108,7 @@ export async function databaseVersion(db: string): Promise<number | undefined> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw new StartError(
       'data_dir_unusable',
-      `The database ${db} cannot be read: ${(error as Error).message}`,
+      `The database in ${db} cannot be read: ${(error as Error).message}`,
       78,
     )
   }

@@ -53,7 +53,9 @@ test('root takes the data dir of the machine if the default one is out of reach,
   })
   const wanted = join(isRoot ? dir : hidden, isRoot ? 'machine' : '.cellkeep')
   expect(place).toMatchObject({ dataDir: wanted, db: join(wanted, 'db'), socketDir: join(wanted, 'socket') })
-  expect(notices).toEqual(isRoot ? [expect.stringContaining(`${wanted}: PostgreSQL runs as the user`)] : [])
+  expect(notices).toEqual(
+    isRoot ? [expect.stringContaining(`${wanted}, because PostgreSQL runs as the user`)] : [],
+  )
   if (isRoot) expect(notices[0]).toContain(hidden)
 })
 
@@ -98,7 +100,7 @@ test.skipIf(!isRoot)(
     await chown(path, nobody, nobody)
     const refused = await refusalOf(path)
     expect(refused).toMatchObject({ reason: 'data_dir_unsafe', exitCode: 78 })
-    expect(refused.message).toMatch(/belongs to the user with uid 65534.*Run Cellkeep as that user/)
+    expect(refused.message).toMatch(/belongs to uid 65534.*Run Cellkeep as that user/)
     expect(await readdir(path)).toEqual([])
   },
 )

@@ -66,7 +66,7 @@ async function choosePlace(
     if (barrier !== undefined && !isUsed) {
       const dataDir = options.machineDir ?? '/var/lib/cellkeep'
       options.onNotice?.(
-        `The data directory is ${dataDir}: PostgreSQL runs as the user ${user.name}, who cannot enter ${barrier}`,
+        `The data directory is ${dataDir}, because PostgreSQL runs as the user ${user.name}, who cannot enter ${barrier}`,
       )
       return choosePlace({ ...options, dataDir, dataDirIsDefault: false })
     }
@@ -105,20 +105,20 @@ async function makeDataDir(wanted: string, user: DatabaseUser | undefined): Prom
   if (barrier === undefined) return dataDir
   throw unusable(
     dataDir,
-    `PostgreSQL runs as the user ${user.name}, who cannot enter ${barrier}; start Cellkeep as an ordinary user, or allow it with \`chmod o+x ${barrier}\``,
+    `PostgreSQL runs as the user ${user.name}, who cannot enter ${barrier}. Run \`chmod o+x ${barrier}\`, or start Cellkeep as an ordinary user`,
   )
 }
 
 const unsafeDataDir = (dataDir: string, { what, remedy }: Risk): StartError =>
   new StartError(
     'data_dir_unsafe',
-    `The data directory ${dataDir} ${what}: whoever can write there can make themselves its keeper. ${remedy}`,
+    `The data directory ${dataDir} ${what}. Anyone who can write there can become the keeper. ${remedy}`,
     78,
   )
 
 const unusable = (dataDir: string, why: string): StartError =>
   new StartError(
     'data_dir_unusable',
-    `The data directory ${dataDir} cannot be used: ${why}. To use another one, set CELLKEEP_DATA_DIR`,
+    `The data directory ${dataDir} cannot be used: ${why}. To use another one, set CELLKEEP_DATA_DIR.`,
     78,
   )

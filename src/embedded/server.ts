@@ -45,11 +45,15 @@ async function ensureDatabase(place: Place, binaries: Binaries, mayMake: boolean
   const version = await databaseVersion(place.db)
   if (version === undefined && mayMake) return makeDatabase(place, binaries)
   if (version === undefined)
-    throw new StartError('data_dir_unusable', `The database ${place.db} has disappeared: put it back`, 78)
+    throw new StartError(
+      'data_dir_unusable',
+      `The database directory ${place.db} has disappeared. Put it back.`,
+      78,
+    )
   if (version === binaries.major) return
   throw new StartError(
     'database_version',
-    `${place.db} was made by PostgreSQL ${version}, but the installed programs are PostgreSQL ${binaries.major}: back it up with the old version (\`cellkeep backup\`, with CELLKEEP_POSTGRES_BIN naming a PostgreSQL ${version}), move ${place.db} away, and restore the backup with the new one (\`cellkeep restore\`)`,
+    `${place.db} was made by PostgreSQL ${version}, but the installed programs are PostgreSQL ${binaries.major}. Back it up with the old version (\`cellkeep backup\`, with CELLKEEP_POSTGRES_BIN set to a PostgreSQL ${version}), move ${place.db} away, and restore the backup with the new one (\`cellkeep restore\`).`,
     78,
   )
 }

@@ -59,7 +59,7 @@ export async function temporaryDirectory(
     return made
   }
   throw new Error(
-    `No temporary directory is usable for the socket: paths such as ${tmpdir()} are too long or out of reach`,
+    `No temporary directory can hold the socket of the database: paths such as ${tmpdir()} are too long or cannot be entered`,
   )
 }
 

@@ -20,7 +20,7 @@ export async function databaseUser(db: string, named?: string): Promise<Database
   if (named !== undefined && (asked === undefined || asked.uid === 0))
     throw new StartError(
       'no_database_user',
-      `CELLKEEP_POSTGRES_USER=${named} is not a user of this machine other than root: make one with \`useradd --system ${named}\`, or unset it`,
+      `CELLKEEP_POSTGRES_USER=${named} does not name a user of this machine other than root. Create the user with \`useradd --system ${named}\`, or unset the setting.`,
       78,
     )
   const user =
@@ -34,13 +34,13 @@ export async function databaseUser(db: string, named?: string): Promise<Database
   if (user === undefined)
     throw new StartError(
       'no_database_user',
-      'PostgreSQL refuses to run as root, and this machine has no user to run it as: make one with `useradd --system cellkeep`, start Cellkeep as an ordinary user, or set CELLKEEP_DATABASE_URL',
+      'PostgreSQL refuses to run as root, and this machine has no other user for it. Create one with `useradd --system cellkeep`, start Cellkeep as an ordinary user, or set CELLKEEP_DATABASE_URL.',
       78,
     )
   if (owner !== undefined)
     throw new StartError(
       'data_dir_unusable',
-      `${db} belongs to ${owner.uid === 0 ? 'root, but PostgreSQL refuses to run as root' : `uid ${owner.uid}, but CELLKEEP_POSTGRES_USER names ${user.name}`}: stop what uses it, and give it to the database's user with \`chown -R ${user.name}: ${db}\``,
+      `${db} belongs to ${owner.uid === 0 ? 'root, but PostgreSQL refuses to run as root' : `uid ${owner.uid}, but CELLKEEP_POSTGRES_USER names ${user.name}`}. Stop what uses it, then give it to the user of the database with \`chown -R ${user.name}: ${db}\`.`,
       78,
     )
   return user

@@ -87,7 +87,7 @@ describe('a private file that somebody else may have put there', () => {
     const path = await made('planted', 0o600)
     await chown(path, nobody, nobody)
     expect(await readPrivateFile(path)).toEqual({
-      problem: `belongs to the user with uid ${nobody}, and this process runs as uid 0`,
+      problem: `belongs to uid ${nobody}, but this process runs as uid 0`,
       remedy: expect.stringContaining(`chown 0 ${path}`),
     })
   })
@@ -98,7 +98,7 @@ describe('a private file that somebody else may have put there', () => {
     await createPrivateFile(path, 'planted')
     await chmod(directory, mode)
     expect(await readPrivateFile(path)).toEqual({
-      problem: `is in ${directory}, which may be written by others (mode 0${mode.toString(8)})`,
+      problem: `is in ${directory}, which can be written by other users (mode 0${mode.toString(8)})`,
       remedy: expect.stringContaining(`chmod go-w ${directory}`),
     })
     await expect(createPrivateFile(join(directory, 'other'), 'x')).rejects.toMatchObject({
@@ -116,7 +116,7 @@ describe('a private file that somebody else may have put there', () => {
     await createPrivateFile(path, 'planted')
     await chown(directory, nobody, nobody)
     expect(await readPrivateFile(path)).toMatchObject({
-      problem: expect.stringMatching(/^is in .* belongs to the user with uid 65534/),
+      problem: expect.stringMatching(/^is in .* belongs to uid 65534/),
     })
     await expect(createPrivateFile(join(directory, 'other'), 'x')).rejects.toMatchObject({
       reason: 'unsafe_directory',

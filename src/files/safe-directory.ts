@@ -10,8 +10,8 @@ export function ownerRisk(path: string, { uid }: Stats): Risk | undefined {
   const own = process.geteuid?.()
   if (own === undefined || uid === own || uid === 0) return undefined
   return {
-    what: `belongs to the user with uid ${uid}, and this process runs as uid ${own}`,
-    remedy: `Run Cellkeep as that user, or \`chown ${own} ${path}\` once you know that its content is yours.`,
+    what: `belongs to uid ${uid}, but this process runs as uid ${own}`,
+    remedy: `Run Cellkeep as that user or, if you trust its content, run \`chown ${own} ${path}\`.`,
   }
 }
 
@@ -21,8 +21,8 @@ export function directoryRisk(path: string, stats: Stats): Risk | undefined {
   const others = ownerRisk(path, stats)
   if (others || (mode & 0o022) === 0 || process.platform === 'win32') return others
   return {
-    what: `may be written by others (mode ${(mode & 0o7777).toString(8).padStart(4, '0')})`,
-    remedy: `Run \`chmod go-w ${path}\`, or name a directory below it, which is then made for its owner only.`,
+    what: `can be written by other users (mode ${(mode & 0o7777).toString(8).padStart(4, '0')})`,
+    remedy: `Run \`chmod go-w ${path}\`, or set a directory below it, which Cellkeep then creates for its owner only.`,
   }
 }
 
@@ -55,4 +55,4 @@ export async function openDirectory(path: string): Promise<OpenDirectory> {
 }
 
 export const unsafe = (path: string, { what, remedy }: Risk): StartError =>
-  new StartError('unsafe_directory', `${path} ${what}: others could plant a secret. ${remedy}`, 78)
+  new StartError('unsafe_directory', `${path} ${what}, so others could plant a secret. ${remedy}`, 78)

@@ -4,6 +4,6 @@ import { StartError } from '../errors.ts'
 export const unwritable =
   (what: string, reason = 'cannot_write') =>
   ({ code, message }: NodeJS.ErrnoException): never => {
-    const why = code === 'EEXIST' ? 'it exists already; choose another name' : message
+    const why = code === 'EEXIST' ? 'it already exists. Choose another name' : message
     throw new StartError(reason, `${what} cannot be written: ${why}.`, 1)
   }

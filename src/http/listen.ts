@@ -155,9 +155,9 @@ export function cannotListen(
 ): StartError {
   const why =
     error.code === 'EADDRINUSE'
-      ? `something listens there already; stop it or set ${prefix}PORT`
+      ? `another process already listens there. Stop it, or set ${prefix}PORT to another port`
       : error.code === 'EACCES'
-        ? `the system forbids it; choose a port above 1023 with ${prefix}PORT`
-        : `the system answered ${error.code}; check ${prefix}HOST and ${prefix}PORT`
+        ? `the system does not allow it. Set ${prefix}PORT to a port above 1023`
+        : `the system answered ${error.code}. Check ${prefix}HOST and ${prefix}PORT`
   return new StartError('cannot_listen', `Cannot listen on ${host}:${port}: ${why}.`, 1, { cause: error })
 }

@@ -21,7 +21,7 @@ export function createSite({ config, log }: Pick<App, 'config' | 'log'>, folder 
   built?.catch(() =>
     log.warn(
       { event: 'console_not_built', folder: folder.pathname },
-      'the console is not built; `npm run build:console` builds it',
+      'the console is not built; run `npm run build:console`',
     ),
   )
 

@@ -53,7 +53,7 @@ function requireBcrypt(): void {
   try {
     bcryptLibrary()
   } catch (cause) {
-    const message = 'The package @node-rs/bcrypt is missing, which verifies hashes of bcrypt: install it.'
+    const message = 'The package @node-rs/bcrypt, which verifies bcrypt hashes, is missing. Install it.'
     throw new StartError('package_missing', message, 78, { cause })
   }
 }

@@ -77,7 +77,7 @@ async function run(app: App, lines: Lines, { via, ...given }: ImportOptions): Pr
  * source continues where this one stopped.
  */
 export const importAccounts = Object.assign(run, {
-  doc: 'Make accounts of the users of another system, with the hashes of their passwords. Takes the lines as an iterable, then the options.',
+  doc: 'Import the users of another system as accounts, with their password hashes. Takes the lines as an iterable, then the options.',
   input: Options,
   errors: [],
 })

@@ -28,7 +28,7 @@ const InviteInput = z.strictObject({
 })
 
 export const invite_create = mutation({
-  doc: 'Invite a person by e-mail, username or both: a signup with exactly these is admitted. If messages can be sent, its link is mailed, unless `send` is false; `reveal` returns it instead.',
+  doc: 'Invite a person by e-mail, username or both; a signup with exactly these is admitted. If messages can be sent, the link is mailed unless `send` is false; `reveal` returns it instead.',
   auth: { role: 'admin' },
   event: 'invite_create',
   secret_reply: true,
@@ -96,7 +96,7 @@ async function insertInvite(
 }
 
 export const createInvite = operation({
-  doc: 'Invite a person by e-mail, username or both: a signup with exactly these is admitted. With a mail server, its link is mailed.',
+  doc: 'Invite a person by e-mail, username or both; a signup with exactly these is admitted. With a mail server, the link is mailed.',
   input: InviteInput,
   event: 'invite_create',
   errors: ['invite_account_exists_username', 'invite_account_exists_email', 'invite_duplicate'],
@@ -116,7 +116,7 @@ export const createInvite = operation({
       locale: '--locale LOCALE',
     },
     details:
-      'TIME is like 2030-01-31T12:00:00Z. Without --expires-at the invite stays until it is claimed or deleted. A link\nworks for 14 days at most; `invite send` makes another.',
+      'TIME looks like 2030-01-31T12:00:00Z. Without --expires-at the invite stays until it is claimed or deleted. A link\nworks for 14 days at most; `invite send` makes another.',
     phrase: ({ id, email, username, expires_at, link }) => [
       { invite: id, email, username, expires: expires_at },
       ...(link === null ? [] : ['', link]),

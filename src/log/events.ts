@@ -1,9 +1,9 @@
 /** The word `event` of each line of level warn or error, and what to do. */
 export const logEvents = {
   audit_partition:
-    'The database user could not make a partition for the next rows of the audit log. The line says why; let the user own the schema, or make room on the disk.',
+    'The database user could not create a partition for the next rows of the audit log. The line says why: let the user own the schema, or free space on the disk.',
   audit_row_flawed:
-    'A row of the audit log breaks the rules of its type, and was written all the same. Correct the code that declares or writes it.',
+    'A row of the audit log breaks the rules of its type, but was written anyway. Correct the code that declares or writes it.',
   audit_rows_lost:
     'Changes were made without their audit rows. `cellkeep doctor` counts the rows; the line has the cause, often a full disk or a changed function.',
   audit_unreadable:
@@ -17,13 +17,13 @@ export const logEvents = {
   cleanup_failed:
     'A run of the cleanup failed; the next one continues. If it keeps failing, read the error: rows pile up meanwhile.',
   clock_skew: 'The clocks of this machine and of the database differ. Synchronise both by NTP.',
-  configuration: 'A setting weakens the service or is ignored. Correct it, or leave it if you mean it.',
+  configuration: 'A setting weakens the service or is ignored. Correct it, or leave it if that is intended.',
   console_not_built:
     'The console has not been built, as in a clone of the repository. Run `npm run build:console`; the package contains it.',
   credential_end_failed:
     'A replaced session could not be ended, and stays valid until it expires. End it with `cellkeep session revoke`.',
   daemon_token:
-    'The file of the daemon token is missing, or others can read it. Make a new one with `cellkeep daemon-token rotate`.',
+    'The file of the daemon token is missing, or others can read it. Write a new one with `cellkeep daemon-token rotate`.',
   data_dir_lost:
     'Another process uses the same data directory, so this one stops, or in a library refuses every request. Find out who started it: only one may.',
   db_lost:
@@ -32,8 +32,8 @@ export const logEvents = {
     '`/ready` fails; the line has the reason: `db_unreachable`, `db_read_only` (a standby, or a database set read-only), `db_other_database`, `stale_primary`, or `schema_drift` with what is missing.',
   delivery_failed:
     'A message was not delivered. Check the mail server or your `deliver`; `cellkeep mail list` shows whether it is tried again.',
-  disk_low: 'The disk of the data directory is filling up. Make room before content is refused.',
-  disk_full: 'The disk of the data directory is full, and content is refused. Make room.',
+  disk_low: 'The disk of the data directory is filling up. Free space before content is refused.',
+  disk_full: 'The disk of the data directory is full, so content is refused. Free space.',
   effect_failed:
     'Something to be done after a commit failed; the change itself is made. If the stack shows a handler of yours, correct it.',
   embedded_db:
@@ -51,7 +51,7 @@ export const logEvents = {
   migration_failed:
     'A migration in the background failed and is tried again; `cellkeep migrate status` shows what it waits for.',
   migration_waits:
-    'Another process migrates the database; `cellkeep migrate status` shows it. You need not do anything.',
+    'Another process is migrating the database; `cellkeep migrate status` shows it. You need not do anything.',
   node_heartbeat: 'The node could not update its row in `cellkeep nodes`. It still serves.',
   node_differs: 'Settings that nodes must share differ. `cellkeep nodes` names them.',
   output_flaw:
@@ -61,11 +61,11 @@ export const logEvents = {
   refused:
     'A request was refused because something that it needs failed, most often the database. The line has the cause.',
   replica_down:
-    'A replica is behind, away, or no standby of this database, and the primary answers its reads. The line says why; `cellkeep doctor` checks each replica.',
+    'A replica is behind, unreachable or not a standby of this database, so the primary answers its reads. The line says why; `cellkeep doctor` checks each replica.',
   request_failed:
     'A bug: the caller got `internal_error`. The line has the stack; report it, or correct your handler.',
   schema_newer:
-    'A newer version has migrated the database; this version still works with it. Finish the roll-out, or go back deliberately.',
+    'A newer version has migrated the database; this version still works with it. Finish the roll-out, or go back to this version.',
   sealed_lost: 'No key of `CELLKEEP_SECRET_KEYS` decrypts a secret. Put back the key that encrypted it.',
   shutdown_cut:
     'The stop took longer than `CELLKEEP_SHUTDOWN_TIMEOUT_MS`, or a part failed to close. Running requests may have been cut.',

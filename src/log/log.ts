@@ -52,7 +52,7 @@ export function openLog(
   reportDropped = (dropped) =>
     log.error(
       { event: 'log_lines_dropped', dropped },
-      'lines are missing here: the reader of this log did not keep up',
+      'log lines are missing here; the reader of this log did not keep up',
     )
   return { log, out: standardOutput }
 }

@@ -27,7 +27,7 @@ export function createDrain({ node, hub, config, log }: App, changed: () => void
       isGone = false
       if (node.isDrained) leaving = setTimeout(leave, config.shutdown_delay_ms).unref()
       else hub.stay()
-      log.info(node.isDrained ? 'an operator drains this node' : 'an operator resumed this node')
+      log.info(node.isDrained ? 'an operator is draining this node' : 'an operator resumed this node')
       changed()
     },
     end: () => clearTimeout(leaving),

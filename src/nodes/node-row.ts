@@ -42,7 +42,9 @@ export function createRow(app: App, settings: Digests): Row {
       warnOfSkew(app)
       if (told.behind !== node.isBehind)
         log.info(
-          told.behind ? 'a newer version serves too and does the periodic work' : 'no newer version serves',
+          told.behind
+            ? 'a node of a newer version is serving and does the periodic work'
+            : 'no node of a newer version is serving',
         )
       node.isBehind = told.behind
       return told.wanted

@@ -68,7 +68,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
       if (!isFailing && !isOver)
         log.warn(
           { event: 'node_heartbeat', err: error },
-          'the heartbeat of this node cannot be written; it goes on serving',
+          'the heartbeat of this node cannot be written; the node goes on serving',
         )
       isFailing = true
     }
@@ -100,7 +100,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
       if (isOver) return
       log.warn(
         { event: 'node_heartbeat', err: error },
-        'this node cannot join the others yet; it serves, and tries again',
+        'this node cannot join the others yet; it serves and will try again',
       )
       again()
     }
@@ -140,5 +140,5 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
 async function warnOfDifferences({ db, node, log }: App): Promise<void> {
   const own = (await readNodes(db.readOnly)).find(({ id }) => id === node.id)
   for (const mark of own?.marks ?? [])
-    log.warn({ event: 'node_differs', mark }, 'this node is not like the others; `cellkeep nodes` lists them')
+    log.warn({ event: 'node_differs', mark }, 'this node differs from the others; `cellkeep nodes` shows how')
 }

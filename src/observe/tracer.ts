@@ -60,7 +60,7 @@ export function createTracer(api: TraceApi, version: string): Tracer {
   if (typeof trace?.getTracer !== 'function' || typeof context?.active !== 'function')
     throw new StartError(
       'configuration',
-      'The option traces is not the module @opentelemetry/api: give what `import * as api from "@opentelemetry/api"` names.',
+      'The option traces is not the module @opentelemetry/api. Pass `api` of `import * as api from "@opentelemetry/api"`.',
       78,
     )
   const tracer = trace.getTracer('cellkeep', version)

@@ -82,7 +82,7 @@ export function createRelyingParty(
     } catch (error) {
       log.warn(
         { event: 'provider_refused', provider: provider.id, cause: causeOf(error) },
-        'a provider has not proven an identity',
+        'a provider did not prove an identity',
       )
       throw refusalOf(error)
     }

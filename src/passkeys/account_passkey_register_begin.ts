@@ -6,7 +6,7 @@ import { hasPasskeys, partyOf, passkeysMax, passkeysOf } from './passkeys.ts'
 import { creationOptions, newChallenge } from './webauthn.ts'
 
 export const account_passkey_register_begin = mutation({
-  doc: 'Begin to add a passkey: options for `navigator.credentials.create`. With `second_factor`, a sign-in by password asks for it from then on.',
+  doc: 'Begin to add a passkey: returns options for `navigator.credentials.create`. With `second_factor`, signing in with a password will also ask for the passkey.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'], fresh: true },
   event: 'factor_add',
   before_enrolment: true,

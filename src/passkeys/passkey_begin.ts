@@ -7,7 +7,7 @@ import { newChallenge, requestOptions } from './webauthn.ts'
 
 /** `POST /passkey_begin`: names no passkey, so that nobody learns who has one. */
 export const passkey_begin = route({
-  doc: 'Begin to sign in with a passkey, or to prove again who is signed in: options for `navigator.credentials.get`.',
+  doc: 'Begin to sign in with a passkey, or to prove again who is signed in: returns options for `navigator.credentials.get`.',
   method: 'POST',
   path: '/passkey_begin',
   auth: { account: 'optional', actor: 'none' },

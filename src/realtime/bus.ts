@@ -107,7 +107,7 @@ export function createBus({ connection, session, log, node, observer, warnings }
     observer.count('bus_signals_total', 'sent', 'lost')
     log.warn(
       { event: 'signals_lost' },
-      `a signal to other nodes is lost, as ${why}; they find out within 30 s`,
+      `a signal to other nodes is lost because ${why}; they find out within 30 s`,
     )
   }
 

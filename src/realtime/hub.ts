@@ -71,7 +71,10 @@ export function createHub(options: HubOptions): Hub {
       act()
     } catch (error) {
       observer.count('effect_failures_total', 'live')
-      log.error({ event: 'effect_failed', err: error }, 'a live connection failed to hear what was committed')
+      log.error(
+        { event: 'effect_failed', err: error },
+        'a live connection could not be told what was committed',
+      )
     }
   }
   const deliver = (committed: Committed, isLate = false): void => {
@@ -160,7 +163,7 @@ export function createHub(options: HubOptions): Hub {
     } catch (error) {
       log.warn(
         { event: 'live_check_failed', err: error },
-        'live connections could not be checked; the next check is soon',
+        'live connections could not be checked; they will be checked again soon',
       )
       return false
     }

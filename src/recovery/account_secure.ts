@@ -7,7 +7,7 @@ import { Uuid } from '../wire/types.ts'
 import { makeResetLink } from './reset-link.ts'
 
 export const secureAccount = operation({
-  doc: 'Take an account back: its password, passkeys, second factors, provider links, sessions and tokens end. Prints a link to set a new password.',
+  doc: 'Take an account back from an intruder: end its password, passkeys, second factors, provider links, sessions and tokens. Prints a link to set a new password.',
   input: z.strictObject({ account_id: Uuid }),
   event: 'account_secure',
   errors: ['account_not_found'],
@@ -33,11 +33,11 @@ export const secureAccount = operation({
     name: 'account secure',
     args: { account_id: account },
     confirm:
-      'Nobody can sign in to this account until somebody opens the link, or has another one mailed to the e-mail of the account.',
+      'Nobody can sign in to this account until someone sets a password with the link, or with another one mailed to the e-mail of the account.',
     details:
-      'The link works once, for 24 hours. Give it to the person in a way that you trust. The e-mail of the account stays, and\nwhoever reads that mailbox can ask for a link: if it is not theirs, run `account set-email` before, as it ends earlier links.',
+      'The link works once, within 24 hours. Pass it on over a channel that you trust. The e-mail of the account stays, and\nwhoever reads that mailbox can request a link. If it is not the owner’s, first run `account set-email`, which ends\nearlier links.',
     phrase: ({ link, sessions_revoked, tokens_revoked }, { who }) => [
-      `${who} is secured: ${counted(sessions_revoked, 'session')} and ${counted(tokens_revoked, 'token')} ended, and every way to sign in. The link to set a new password:`,
+      `${who} is secured: ${counted(sessions_revoked, 'session')} and ${counted(tokens_revoked, 'token')} ended, and no way to sign in is left. The link to set a new password:`,
       `${link}`,
     ],
   },

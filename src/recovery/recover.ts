@@ -18,7 +18,7 @@ type Context = RouteContext<typeof auth>
 
 /** `POST /recover`: mails a link, only to the address of the account. Every answer is the same, after the same time. */
 export const recover = route({
-  doc: 'Ask for a link to set a new password, sent to the e-mail of the account. The answer says nothing about the account.',
+  doc: 'Request a link to set a new password, sent to the e-mail of the account. The answer does not reveal whether the account exists.',
   method: 'POST',
   path: '/recover',
   auth,

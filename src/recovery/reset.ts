@@ -17,7 +17,7 @@ type Context = RouteContext<typeof auth>
 
 /** `POST /reset`: sets the password by a link. Opens no session, so that signing in still takes every factor. */
 export const reset = route({
-  doc: 'Set a new password with the token of a link. All sessions and tokens of the account end; then sign in.',
+  doc: 'Set a new password with the token of a link. All sessions and tokens of the account end; sign in again.',
   method: 'POST',
   path: '/reset',
   auth,

@@ -67,8 +67,8 @@ export function checkName(
   const refuse: Refuse = refuseEntry(what, name)
   const { form, max, rule } = names[what]
   if (typeof name !== 'string' || name.length > max || !form.test(name)) refuse(rule)
-  if (taken.builtin(name)) refuse('is built in and cannot be registered; choose another name.')
-  if (taken.own(name)) refuse('is registered twice; choose another name for one of them.')
+  if (taken.builtin(name)) refuse('is built in and cannot be registered. Choose another name.')
+  if (taken.own(name)) refuse('is registered twice. Choose another name for one of them.')
 }
 
 const descriptionMax = 500
@@ -81,7 +81,7 @@ export function checkEntry(what: What, entry: unknown, keys: readonly string[]):
   checkKeys(refuse, named, keys)
   const { description = '' } = named
   if (typeof description !== 'string' || description.length > descriptionMax)
-    refuse(`has a description that is not a text of at most ${descriptionMax} characters.`)
+    refuse(`must have a text of at most ${descriptionMax} characters as its description.`)
 }
 
 /** Refuses a key that is not one of these. */

@@ -62,7 +62,7 @@ function broken(what: 'metadata' | 'params', schema: z.ZodType, value: unknown):
     const { error } = schema.safeParse(value)
     return error && `${misfit[what]}: ${toIssues(error).map(said).join(', ')}`
   } catch {
-    return `the schema of the ${what} failed itself; it must neither throw nor be asynchronous`
+    return `the schema of the ${what} failed; it must not throw or be asynchronous`
   }
 }
 

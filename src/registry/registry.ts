@@ -143,7 +143,7 @@ function checkListed(role: RoleSpec, key: keyof Listable, registered: ReadonlySe
   const refuse: Refuse = refuseEntry('role', role.name)
   const listed: readonly unknown[] = Array.isArray(role[key])
     ? role[key]
-    : refuse(`must have ${key} as a list.`)
+    : refuse(`must have a list as ${key}.`)
   const unknown = listed.findIndex((name) => !registered.has(name as string))
   if (unknown >= 0)
     refuse(

@@ -21,7 +21,7 @@ export type KeeperTransfer = {
 
 /** Makes the grant and ends every other global keeper grant in one transaction. */
 export const transferKeeper = operation({
-  doc: 'Make an actor the keeper, which uses up the bootstrap. The previous keeper loses the role, and its account can then be deleted.',
+  doc: 'Make an actor the keeper. The previous keeper loses the role, and its account can then be deleted. The bootstrap token stops working.',
   input: z.strictObject({ actor_id: Uuid }),
   event: 'role_grant_create',
   errors: ['actor_not_found'],

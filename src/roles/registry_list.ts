@@ -31,7 +31,7 @@ const Caps = z.object(
 )
 
 export const registry_list = query({
-  doc: 'The roles of this service, the kinds of scope in which they can be held, and how much an account may have.',
+  doc: 'The roles of this service, the kinds of scope in which they can be held, and the bounds per account.',
   auth: { account: 'required', actor: 'none' },
   output: z.object({ roles: z.array(Role), scope_kinds: z.array(ScopeKind), caps: Caps }),
   handler: async (_input, { app }) => ({

@@ -54,8 +54,8 @@ export const grantRole = operation({
       path: { fixed: 'admin' },
     },
     details:
-      'A role that the actor holds already can only be extended. The role must have the grant path `admin`. TIME is\nlike 2030-01-31T12:00:00Z.',
+      'A role that the actor already holds can only be extended. The role must have the grant path `admin`. TIME\nlooks like 2030-01-31T12:00:00Z.',
     phrase: ({ created, expires_at }, { who, role }) =>
-      `${who} ${created ? 'is' : 'already was'} ${role}${expires_at === null ? '' : ` until ${expires_at}`}.`,
+      `${who} ${created ? 'is now' : 'already was'} ${role}${expires_at === null ? '' : ` until ${expires_at}`}.`,
   },
 })

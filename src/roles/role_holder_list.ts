@@ -26,7 +26,7 @@ const Holder = z.object({
 })
 
 export const role_holder_list = query({
-  doc: 'Who holds a role: its active grants, everywhere first and then by scope and age. A page may be short although another follows.',
+  doc: 'Who holds a role: its active grants, global ones first, then by scope and age. A page may be short although another follows.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',

@@ -21,7 +21,7 @@ export const revokeRole = operation({
   command: {
     name: 'role revoke',
     args: { actor_id: holder, role_grant_id: grant },
-    details: '--actor may also name a removed actor; `actor list` shows which roles it still holds.',
+    details: '--actor may also name a removed actor; `actor list` shows the roles that it still holds.',
     done: { revoked: true },
     phrase: (_, { who, words }) => `${who} is no longer ${words.ROLE}.`,
   },

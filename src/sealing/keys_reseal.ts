@@ -2,7 +2,7 @@ import { operation } from '../core/operation.ts'
 import { countUnderOldKeys, reseal } from './reseal.ts'
 
 export const resealSecrets = operation({
-  doc: 'Encrypt with the first of CELLKEEP_SECRET_KEYS what older keys have encrypted, as the server does in its cleanup.',
+  doc: 'Encrypt secrets that are under older keys with the first key of CELLKEEP_SECRET_KEYS, as the cleanup of the server does.',
   handler: async (_input, { app }) => {
     const resealed = await reseal(app)
     return { resealed, left: await countUnderOldKeys(app) }
@@ -11,7 +11,7 @@ export const resealSecrets = operation({
     name: 'keys reseal',
     phrase: ({ resealed, left }) =>
       left === 0
-        ? `${resealed} secrets encrypted again. None needs an older key any more.`
-        : `${resealed} secrets encrypted again; ${left} are left that no key decrypts.`,
+        ? `Re-encrypted ${resealed} secrets. The older keys are no longer needed.`
+        : `Re-encrypted ${resealed} secrets. No key decrypts the other ${left}.`,
   },
 })

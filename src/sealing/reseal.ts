@@ -73,7 +73,7 @@ export async function requireRing({ db, sealing }: Pick<App, 'db' | 'sealing'>):
   if (needed)
     throw new StartError(
       'configuration',
-      'The database holds TOTP secrets, and CELLKEEP_SECRET_KEYS (option secret_keys) is not set: set the keys that sealed them.',
+      'The database holds TOTP secrets, but CELLKEEP_SECRET_KEYS (option secret_keys) is not set. Set it to the keys that encrypted them.',
       78,
     )
 }

@@ -9,7 +9,7 @@ import { pendingFor } from './pending.ts'
 import { type StoredTotp, storedStepOf, storedTotp, TotpCode } from './totp.ts'
 
 export const account_totp_confirm = mutation({
-  doc: 'Confirm the TOTP that this session has begun to add, with one of its codes. The answer has recovery codes if there were none.',
+  doc: 'Confirm the TOTP that this session began to add, with one of its codes. The answer has recovery codes if the account had none.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
   event: 'factor_add',
   secret_reply: true,

@@ -8,7 +8,7 @@ import { pendingFor } from './pending.ts'
 import { base32, newSecret, sealSecret, totpUri } from './totp.ts'
 
 export const account_totp_enrol = mutation({
-  doc: 'Begin to add TOTP as a second factor. The answer has the secret for an authenticator app, shown once; it takes effect when it is confirmed.',
+  doc: 'Begin to add TOTP as a second factor. The answer has the secret for an authenticator app, shown once. TOTP takes effect once it is confirmed.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'], fresh: true },
   event: 'factor_add',
   secret_reply: true,

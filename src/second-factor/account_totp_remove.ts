@@ -5,7 +5,7 @@ import { sql } from '../db/db.ts'
 import { factorRemoved } from './factors.ts'
 
 export const account_totp_remove = mutation({
-  doc: 'Remove TOTP from the caller’s account. The recovery codes go with the last second factor.',
+  doc: 'Remove TOTP from the caller’s account. Removing the last second factor removes the recovery codes too.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'], fresh: true },
   event: 'factor_remove',
   rate_limit: 'account',

@@ -61,7 +61,7 @@ async function clear(
 
 /** Works for any account, including the keeper's. */
 export const clearFactors = operation({
-  doc: 'Remove the second factors and recovery codes of an account, after a lost phone for example. First make sure who asks.',
+  doc: 'Remove the second factors and recovery codes of an account, for example after a lost phone. First verify who is asking.',
   input: z.strictObject({ account_id: Uuid }),
   event: 'factor_remove',
   errors: ['account_not_found'],
@@ -74,7 +74,7 @@ export const clearFactors = operation({
     args: { account_id: account },
     phrase: ({ totp, passkeys }, { who }) =>
       totp || passkeys > 0
-        ? `${who} signs in without a second factor now: ${totp ? 'TOTP is' : 'no TOTP was'} removed, and ${counted(passkeys, 'passkey')} ${passkeys === 1 ? 'is' : 'are'} no second factor any more.`
+        ? `${who} now signs in without a second factor: ${totp ? 'TOTP was' : 'no TOTP was'} removed, and ${counted(passkeys, 'passkey')} ${passkeys === 1 ? 'is' : 'are'} no longer a second factor.`
         : `${who} had no second factor.`,
   },
 })

@@ -66,7 +66,7 @@ export function storedStepOf(app: App, totp: StoredTotp, account_id: string, cod
   if (secret === undefined)
     app.log.error(
       { event: 'sealed_lost', account_id },
-      'no secret key opens a TOTP secret; recovery codes and passkeys still work',
+      'no secret key decrypts a TOTP secret; recovery codes and passkeys still work',
     )
   return secret === undefined ? undefined : stepOf(Buffer.from(secret, 'base64url'), code, now_ms)
 }

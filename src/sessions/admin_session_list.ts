@@ -11,7 +11,7 @@ const AdminSession = AuthSession.extend({ username: z.string() })
 type AdminSession = z.output<typeof AdminSession>
 
 export const admin_session_list = query({
-  doc: 'The unexpired sessions of one account, or of all, newest first.',
+  doc: 'The unexpired sessions of one account or of all, newest first.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',
@@ -25,7 +25,7 @@ export const admin_session_list = query({
 })
 
 export const listSessions = operation({
-  doc: 'List the unexpired sessions of an account, or of all, newest first.',
+  doc: 'List the unexpired sessions of one account or of all, newest first.',
   input: z.strictObject({ account_id: Uuid.nullish(), ...pageInput() }),
   handler({ account_id = null, ...wanted }, { app }) {
     const page = openPage(app, 'admin_session_list', { actor: null, account_id }, wanted)

@@ -29,7 +29,7 @@ export const revokeSession = operation({
   command: {
     name: 'session revoke',
     args: { session_id: 'SESSION' },
-    phrase: ({ revoked }) => (revoked ? 'The session ended.' : 'There is no such session.'),
+    phrase: ({ revoked }) => (revoked ? 'The session is revoked.' : 'There is no such session.'),
   },
 })
 

@@ -4,7 +4,7 @@ import { operation } from '../core/operation.ts'
 import { AppSettings, describeSettings, hasSettingsMethods, readSettings } from './settings.ts'
 
 export const app_settings_get = query({
-  doc: 'The settings of the application, and who changed them last.',
+  doc: 'The settings of the application, and who last changed them.',
   auth: { role: 'admin' },
   enabled: hasSettingsMethods,
   output: z.object({ settings: AppSettings }),

@@ -17,7 +17,7 @@ const Filters = z.strictObject({
 type Wanted = { account_id: string | null; purpose: string | null; open_only: boolean; page: Page }
 
 export const admin_ticket_list = query({
-  doc: 'One-time links, newest first, without their tokens and addresses. They are removed 30 days after their end.',
+  doc: 'One-time links, newest first, without their tokens and addresses. A link is removed 30 days after it ended.',
   auth: { role: 'admin' },
   rate_limit: 'account',
   rate_limit_group: 'admin_read',

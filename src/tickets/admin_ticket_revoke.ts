@@ -10,7 +10,7 @@ import { isOpen, type NewTicket, type Ticket } from './tickets.ts'
 const Input = z.strictObject({ ticket_id: Uuid })
 
 export const admin_ticket_revoke = mutation({
-  doc: 'End a one-time link before it is used. `revoked` is false if it has ended already, or never was.',
+  doc: 'End a one-time link before it is used. `revoked` is false if it has already ended or never existed.',
   auth: { role: 'admin' },
   event: 'ticket_revoke',
   rate_limit: 'account',

@@ -5,7 +5,7 @@ import { findTicket, redeeming, TicketToken } from './redeem.ts'
 
 /** `POST /ticket`: what a link is for, so that its page can say so before the button is pressed. Uses nothing up. */
 export const ticket = route({
-  doc: 'What a link is for: its purpose and account; for an invite, the username and e-mail that it requires. The link is not used up.',
+  doc: 'What a link is for: its purpose and account or, for an invite, the username and e-mail that it requires. This does not use up the link.',
   method: 'POST',
   path: '/ticket',
   auth: { account: 'none', actor: 'none' },

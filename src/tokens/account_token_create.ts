@@ -26,7 +26,7 @@ export const TokenInput = z.strictObject({
 })
 
 export const account_token_create = mutation({
-  doc: 'Make an API token for scripts. Only this answer has its secret. The oldest tokens beyond the max number end.',
+  doc: 'Create an API token for scripts. Only this answer has its secret. The oldest tokens beyond the max number end.',
   auth: { account: 'required', actor: 'none', credential_types: ['session'] },
   event: 'token_create',
   secret_reply: true,

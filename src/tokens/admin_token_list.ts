@@ -25,7 +25,7 @@ export const admin_token_list = query({
 })
 
 export const listTokens = operation({
-  doc: 'List the API tokens of an account, or of all, newest first. Their secrets are not stored.',
+  doc: 'List the API tokens of one account or of all, newest first. Their secrets are not stored.',
   input: z.strictObject({ account_id: Uuid.nullish(), ...pageInput() }),
   handler({ account_id = null, ...wanted }, { app }) {
     const page = openPage(app, 'admin_token_list', { actor: null, account_id }, wanted)

@@ -29,7 +29,7 @@ export const revokeToken = operation({
   command: {
     name: 'token revoke',
     args: { token_id: 'TOKEN' },
-    phrase: ({ revoked }) => (revoked ? 'The token ended.' : 'There is no such token.'),
+    phrase: ({ revoked }) => (revoked ? 'The token is revoked.' : 'There is no such token.'),
   },
 })
 

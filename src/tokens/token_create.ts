@@ -6,7 +6,7 @@ import { scopeNamed } from './tokens.ts'
 
 /** Like `account_token_create`; only the result has the secret. */
 export const createToken = operation({
-  doc: 'Make an API token for an account and print its secret. It cannot be shown again.',
+  doc: 'Create an API token for an account and print its secret, which cannot be shown again.',
   input: TokenInput.extend({ account_id: Uuid }),
   event: 'token_create',
   errors: ['account_not_found', 'unknown_method'],
@@ -24,7 +24,7 @@ export const createToken = operation({
       lifetime: { usage: '(--days N | --eternal)', parse: toLifetime },
     },
     details:
-      'SCOPE is full, read_only, or the methods that it may call, such as cell_get,cell_list. The script sends\nthe secret as `Authorization: Bearer …`. It acts for the account, so give it the narrowest scope it needs.',
+      'SCOPE is full, read_only, or the methods that the token may call, such as cell_get,cell_list. A script sends\nthe secret as `Authorization: Bearer …`. It acts for the account, so give it the narrowest scope it needs.',
     phrase: ({ token, id, name, scope, expires_at }) => ({
       secret: token,
       token: id,

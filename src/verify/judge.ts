@@ -42,7 +42,7 @@ async function wholeFindings(reads: ReadOnly, { remedy }: JudgeOptions): Promise
     select format('The constraint %I of %s is not valid.', conname, conrelid::regclass) as what
       from pg_constraint where not convalidated and connamespace = current_schema()::regnamespace
     union all
-    select format('The index %s is not valid: reindex it.', indexrelid::regclass)
+    select format('The index %s is not valid. Reindex it.', indexrelid::regclass)
       from pg_index join pg_class on pg_class.oid = indexrelid
       where not indisvalid and relnamespace = current_schema()::regnamespace
     order by 1`)

@@ -21,7 +21,7 @@ const names = rules('V4', 'account', {
   username_twice: ['share their username with another account', twice('account', 'username', 'id')],
   email_twice: ['share their e-mail with another account', twice('account', 'email_key', 'id')],
   email_key_wrong: [
-    'are found by another e-mail than their own',
+    'have a search key that does not match their e-mail',
     {
       columns: ['email', 'email_key'],
       // A leading space marks an address that was already in use when addresses began to be folded.
@@ -66,12 +66,12 @@ const noCell = (column: string): string => `not exists (select from cell c where
 const cells = [
   ...rules('V7', 'cell', {
     cell_text_limits: [
-      'have a label or summary that is no text or too long',
+      'have a label or summary that is not text or is too long',
       `jsonb_typeof(t.data -> 'label') <> 'string' or char_length(t.data ->> 'label') > 1024
        or jsonb_typeof(t.data -> 'summary') <> 'string' or char_length(t.data ->> 'summary') > 8192`,
     ],
     cell_version_wrong: [
-      'have a version that does not fit the time of their last change',
+      'have a version that does not match the time of their last change',
       '(t.version > 1) <> (t.updated_at is not null)',
     ],
   }),
@@ -84,11 +84,11 @@ const cells = [
   ...rules('V7', 'cell_grant', {
     dangling_grant: ['share a cell that does not exist', noCell('cell_id')],
     owner_granted: [
-      'share a cell with its own owner',
+      'share a cell with its owner',
       'exists (select from cell c where c.id = t.cell_id and c.created_by = t.actor_id)',
     ],
     grant_order_wrong: [
-      'have another creation or path of their cell, by which lists are ordered',
+      'hold another creation time or path than their cell, so lists are in the wrong order',
       `exists (select from cell c where c.id = t.cell_id
         and (c.created_at <> t.cell_created_at or c.path is distinct from t.cell_path))`,
     ],
@@ -121,7 +121,7 @@ const audit = [
     ],
     // Retention goes by time, numbers by visibility: the last removed and the first kept rows may overlap slightly.
     audit_removed_left: [
-      'have a number that retention removed, though they are newer',
+      'have a number that retention already removed, though they are newer',
       `t.seq <= (select removed_seq from audit_position) and exists (
          select from audit_log o where o.seq > (select removed_seq from audit_position)
            and o.created_at < t.created_at - interval '1 hour')`,
@@ -159,18 +159,20 @@ const credentials = [
   ...rules('V9', 'audit_log', noToken),
   ...rules('V9', 'auth_session', { session_of_deleted: ['belong to a deleted account', ofDeleted] }),
   ...rules('V9', 'api_token', {
-    token_hash_form: ['hold no hash of a secret', digest('token_hash')],
+    token_hash_form: ['do not hold a hash of a secret', digest('token_hash')],
     token_of_deleted: ['belong to a deleted account', ofDeleted],
   }),
-  ...rules('V9', 'account_ticket', { ticket_hash_form: ['hold no hash of a link', digest('token_hash')] }),
+  ...rules('V9', 'account_ticket', {
+    ticket_hash_form: ['do not hold a hash of a link', digest('token_hash')],
+  }),
   ...rules('V9', 'account_recovery_code', {
-    code_hash_form: ['hold no hash of a code', digest('code_hash')],
+    code_hash_form: ['do not hold a hash of a code', digest('code_hash')],
   }),
 ]
 
 const passwords = rules('V10', 'account', {
   password_hash_unreadable: [
-    'have a password hash that cannot be read: nobody can sign in with a password there',
+    'have a password hash that cannot be read, so nobody can sign in with a password',
     { columns: ['password_hash'], isBroken: ({ password_hash }) => !isStoredHash(password_hash ?? '') },
   ],
 })

@@ -39,6 +39,6 @@ export async function schemaRules(reads: ReadOnly): Promise<Rule[]> {
           broken,
           what: `have a ${name} that will be given again`,
         }
-      : { check: 'V3', finding: 'constraint_broken', table, broken, what: `break the constraint ${name}` },
+      : { check: 'V3', finding: 'constraint_broken', table, broken, what: `violate the constraint ${name}` },
   )
 }

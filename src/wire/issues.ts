@@ -13,10 +13,10 @@ const messages = {
   invalid_format: 'Not in the expected format.',
   invalid_value: 'Not one of the accepted values.',
   unrecognized_keys: 'Unknown key.',
-  invalid_union: 'Fits none of the accepted shapes.',
-  invalid_cursor: 'Not a cursor of this list; start again without one.',
+  invalid_union: 'Matches none of the accepted shapes.',
+  invalid_cursor: 'Not a cursor of this list. Start again without one.',
   custom: 'Refused by a rule of this field.',
-  password_common: 'A password that many people use, or a name of the account or site; choose another.',
+  password_common: 'A password that many people use, or a name of the account or site. Choose another.',
   unknown_scope_kind: 'Unknown kind of scope.',
   invite_identifier_required: 'Give an email, a username or both.',
 } as const

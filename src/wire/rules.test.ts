@@ -64,7 +64,7 @@ describe('the message of an issue', () => {
     ['cell_list', { ids: Array(201).fill(uuid) }, 'At most 200 entries.'],
     ['cell_list', { shared_with: 'you' }, 'Accepted: "me".'],
     ['cell_delete', { cell: uuid }, 'A string is required.', 'Unknown key; known ones: cell_id, acting.'],
-    ['account_verify', { x: 1 }, 'Unknown key; none are accepted here.'],
+    ['account_verify', { x: 1 }, 'Unknown key. No keys are accepted here.'],
     ['account_token_create', { scope: { kind: 'all' }, lifetime: { kind: 'eternal' } }, shapes.scope],
     ['cell_grant_create', { cell_id: uuid, level: 'viewer', principal: {} }, shapes.principal],
     ['invite_create', { expires_at: 'tomorrow' }, time],

@@ -101,7 +101,7 @@ function schemaRule(raw: z.core.$ZodRawIssue): string | undefined {
     const { shape = {} } = schema._zod.def as z.core.$ZodObjectDef
     const known = Object.keys(shape)
     return known.length === 0
-      ? 'Unknown key; none are accepted here.'
+      ? 'Unknown key. No keys are accepted here.'
       : `Unknown key; known ones: ${known.join(', ')}.`
   }
   return raw.code === 'invalid_union' ? unionRule(schema) : undefined

@@ -54,7 +54,7 @@ export function createInvariants(world: World) {
   const logs = (): void => {
     for (const node of fleet.nodes)
       for (const line of linesOf(node).slice(read.get(node.name))) {
-        if (/caught nowhere|handled nowhere/.test(String(line.msg)))
+        if (/was not caught|was not handled/.test(String(line.msg)))
           violate('I13', `${node.name}: ${JSON.stringify(line)}`)
         const lost = (line.lost ?? []) as { outcome?: string }[]
         if (lost.some(({ outcome }) => outcome !== 'failure')) violate('I3', JSON.stringify(line))

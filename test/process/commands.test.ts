@@ -98,7 +98,7 @@ describe('beside a running server', () => {
     expect([code, JSON.parse(stdout[0] as string)]).toMatchObject([0, { file: join(cwd, 'all.ckb') }])
     expect((await stat(join(cwd, 'all.ckb'))).mode & 0o777).toBe(0o600)
     const bytes = await readFile(join(cwd, 'all.ckb'))
-    expect(await run()).toMatchObject({ code: 1, stderr: expect.stringContaining('exists already') })
+    expect(await run()).toMatchObject({ code: 1, stderr: expect.stringContaining('already exists') })
     expect(await readFile(join(cwd, 'all.ckb'))).toEqual(bytes)
   })
 

@@ -66,8 +66,8 @@ test('an action of its own is called like any other', async () => {
 
 describe('a config file that cannot be used ends the start with 78 and its path', () => {
   const broken = {
-    'a syntax error': ['cellkeep.config.mjs', 'export default {', 'does not load'],
-    'a missing import': ['cellkeep.config.ts', `import './nothing.ts'`, 'does not load'],
+    'a syntax error': ['cellkeep.config.mjs', 'export default {', 'cannot be loaded'],
+    'a missing import': ['cellkeep.config.ts', `import './nothing.ts'`, 'cannot be loaded'],
     'an exception': ['cellkeep.config.js', `throw new Error('no luck')`, 'no luck'],
     'a misspelled hook': [
       'cellkeep.config.ts',

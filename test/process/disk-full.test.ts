@@ -98,7 +98,7 @@ it.skipIf(why !== undefined)(
     expect(await doctor()).toContain('"disk_low"')
 
     await fill(8 * mib)
-    await server.logged('the disk of the data dir is full: content is refused until there is room')
+    await server.logged('the disk of the data dir is full; content is refused until there is space')
     expect(await doctor()).toContain('"disk_full"')
     expect(await server.client.try.cell_create({ data: {} })).toMatchObject({
       ok: false,
@@ -115,7 +115,7 @@ it.skipIf(why !== undefined)(
     expect(await reasonOf(server.client.account_session_list())).toBe('ok')
 
     await free()
-    await server.logged('the disk of the data dir has room again')
+    await server.logged('the disk of the data dir has space again')
     expect(await reasonOf(create(server))).toBe('ok')
     expect(await doctor()).not.toContain('disk_')
     expect((await server.end('SIGTERM')).code).toBe(0)

@@ -95,7 +95,7 @@ describe('an empty directory without any variable', () => {
     })
     expect(second.code).toBe(1)
     expect(second.stderr).toBe(
-      `Cannot listen on 127.0.0.1:${port}: something listens there already; stop it or set CELLKEEP_PORT.\n`,
+      `Cannot listen on 127.0.0.1:${port}: another process already listens there. Stop it, or set CELLKEEP_PORT to another port.\n`,
     )
   })
 })
@@ -207,5 +207,5 @@ test.runIf(isUnnamedPossible)('a user without a name is told that PostgreSQL nee
   const cwd = await space.make('unnamed')
   const program = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
   const { status, stderr } = spawnSync('unshare', [...unnamed, process.execPath, program, 'start'], { cwd })
-  expect([status, String(stderr)]).toEqual([3, expect.stringContaining('a line in /etc/passwd')])
+  expect([status, String(stderr)]).toEqual([3, expect.stringContaining('Add a line for it to /etc/passwd')])
 })

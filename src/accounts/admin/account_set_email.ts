@@ -24,8 +24,8 @@ export const setEmail = operation({
     args: { account_id: account, email: 'ADDRESS | --none' },
     done: ({ email }) => ({ email, email_verified: false }),
     phrase: ({ changed }, { who, email }) => {
-      if (email === null) return `${who} has no e-mail${changed ? ' now' : ''}.`
-      return `${who} has ${changed ? `the e-mail ${email}` : 'this e-mail already'}, not verified yet.`
+      if (email === null) return `${who} ${changed ? 'now has' : 'has'} no e-mail.`
+      return `${who} ${changed ? `now has the e-mail ${email}` : 'already has this e-mail'}, not verified yet.`
     },
   },
 })

@@ -31,7 +31,7 @@ export const setPassword = operation({
   command: {
     name: 'account set-password',
     args: { account_id: account, password },
-    details: 'The password is prompted for, or read from standard input.',
+    details: 'Prompts for the password, or reads it from standard input.',
     phrase: ({ sessions_revoked, tokens_revoked }, { who }) =>
       `${who} has a new password; ${counted(sessions_revoked, 'session')} and ${counted(tokens_revoked, 'token')} ended.`,
   },

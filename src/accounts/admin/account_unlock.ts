@@ -26,8 +26,8 @@ export const unlockAccount = operation({
     name: 'account unlock',
     args: { account_id: account },
     details:
-      'It reaches every server that is connected to the database now, whether it counts in memory or in the\ndatabase.',
+      'This applies to every server now connected to the database, whether it counts logins in memory or in the\ndatabase.',
     done: { unlocked: true },
-    phrase: (_, { who }) => `${who} is unlocked, and may sign in again.`,
+    phrase: (_, { who }) => `${who} is unlocked and can sign in again.`,
   },
 })

@@ -44,9 +44,9 @@ export const setUsername = operation({
   command: {
     name: 'account set-username',
     args: { account_id: account, username: 'NAME' },
-    details: 'Sessions and tokens go on; the next login takes the new name.',
+    details: 'Sessions and tokens stay valid; the next login takes the new name.',
     done: ({ username }) => ({ username }),
     phrase: ({ changed }, { who, username }) =>
-      changed ? `${who} is ${username} now.` : `${who} has this username already.`,
+      changed ? `${who} is now ${username}.` : `${who} already has this username.`,
   },
 })

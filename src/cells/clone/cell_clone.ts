@@ -18,7 +18,7 @@ import { type Copy, copyStatement } from './copy.ts'
 import { cellsToClone, cloneLimits, tooLarge, type Walked } from './walk.ts'
 
 export const cell_clone = mutation({
-  doc: 'Copy a cell that the caller may view, with its visible edges; with `deep`, also all cells that these lead to: up to 1000 cells, 32 levels below the first, 10,000 edges and 16 MiB of data.',
+  doc: 'Copy a cell that the caller may view, with its visible edges. With `deep`, also copy all cells that these lead to: up to 1000 cells, 32 levels below the first, 10,000 edges and 16 MiB of data.',
   auth: { account: 'required', actor: 'required' },
   event: 'cell_clone',
   snapshot: true,

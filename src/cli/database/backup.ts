@@ -23,9 +23,9 @@ export const backup = command({
   name: 'backup',
   usage: 'FILE [--from-replica] [--max-rate MB]',
   args: 1,
-  summary: 'Write one consistent dump of everything to a new file; the server may be running.',
+  summary: 'Write one consistent dump of everything to a new file. The server may keep running.',
   details:
-    'Only its owner can read the file (mode 0600): it holds e-mails, password hashes and all content. `-` as FILE is\nstandard output. It does not hold the cookie keys and the secret keys; keep those in another place. Without the\ncookie keys everyone has to sign in again, without the secret keys no TOTP works. Tables of your application in the\nsame database are not included.\n\n--from-replica reads the first usable server of CELLKEEP_DATABASE_REPLICA_URLS, once it has all that the primary\nacknowledged before; set hot_standby_feedback = on there.\n\n--max-rate reads at most so many megabytes a second (before they are zipped), with pauses in which requests have the\nmachine for themselves.',
+    'The file holds e-mails, password hashes and all content; only its owner can read it (mode 0600). FILE `-` is standard\noutput. The backup does not hold the cookie keys or the secret keys: keep those in another place. Without the cookie\nkeys everyone has to sign in again; without the secret keys no TOTP works. Tables of your application in the same\ndatabase are not included.\n\n--from-replica reads from the first usable server of CELLKEEP_DATABASE_REPLICA_URLS, once that server has everything\nthat the primary acknowledged before the backup began. Set hot_standby_feedback = on there.\n\n--max-rate reads at most MB megabytes a second (before compression), with pauses that leave the machine to requests.',
   options: { 'from-replica': { type: 'boolean' }, 'max-rate': { type: 'string' } },
   run: async ({ args: [name = ''], options, out, io }) => {
     const maxRate = megabytes(options['max-rate'])
@@ -60,7 +60,7 @@ export const backup = command({
       const said = isStream ? createOutput({ stdout: io.stderr }, out.json) : out
       said.result(
         { file, ...done },
-        `Wrote ${done.rows} rows of ${done.tables} tables to ${isStream ? 'standard output' : file} (${done.bytes} bytes). It does not hold the keys: keep ${place('cookie_keys')} and ${place('secret_keys')} too.`,
+        `Wrote ${done.rows} rows of ${done.tables} tables to ${isStream ? 'standard output' : file} (${done.bytes} bytes). The keys are not in it: keep ${place('cookie_keys')} and ${place('secret_keys')} too.`,
       )
     }
     // A signal ends a run into standard output at once: no file is left, and a reader that does not read could hold it up.
@@ -75,17 +75,17 @@ export const restore = command({
   args: 1,
   summary: 'Load a backup into a database without accounts, and migrate it to the schema of this version.',
   details:
-    'It restores everything or nothing. One-time links end and no queued message is sent. Sessions and tokens revoked\nafter the backup was made are valid again; end them before you start the server:\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone\n\n--verify restores into a temporary database instead, judges every row, starts a server on it and removes it; exit\ncode 0: the backup is good, 1: findings. --into names an empty database for that, which is left as it is then.',
+    'Restores everything or nothing. One-time links in the backup stop working, and queued messages are not sent. Sessions\nand tokens revoked after the backup was made are valid again: end them before you start the server:\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone\n\n--verify restores into a temporary database instead, checks every row, starts a server on it and removes it. Exit\ncodes: 0 the backup is good, 1 findings. --into uses an empty database of yours, and leaves in it what it restored.',
   options: { verify: { type: 'boolean' }, into: { type: 'string' } },
   run: async ({ args: [name = ''], options: { verify = false, into }, out, io }) => {
-    if (into !== undefined && !verify) throw new WrongUsage('--into belongs to --verify.')
+    if (into !== undefined && !verify) throw new WrongUsage('--into needs --verify.')
     const flaw = into !== undefined && parseDatabaseUrl(into)
     if (typeof flaw === 'string') throw new WrongUsage(`--into ${flaw}.`)
     const file = resolve(io.cwd, name)
     // Checked before a database is made for it.
     await access(file, constants.R_OK).catch(({ code, message }) => {
       const why =
-        code === 'ENOENT' ? 'does not exist: name the file of a backup' : `cannot be read: ${message}`
+        code === 'ENOENT' ? 'does not exist. Name the file of a backup' : `cannot be read: ${message}`
       throw new StartError('backup_unreadable', `${file} ${why}.`, 2)
     })
     return await (verify ? verifyFile(file, into, out, io) : restoreFile(file, out, io))
@@ -96,7 +96,8 @@ export const restore = command({
 function megabytes(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const number = Number(text)
-  if (!(number >= 0.1)) throw new WrongUsage('--max-rate takes megabytes a second, such as 10; at least 0.1.')
+  if (!(number >= 0.1))
+    throw new WrongUsage('--max-rate takes megabytes a second, such as 10 (at least 0.1).')
   return number * 1e6
 }
 

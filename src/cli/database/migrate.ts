@@ -23,7 +23,7 @@ const run = subcommand('migrate', {
   name: 'run',
   usage: '[--to STEP] [--yes] [--check]',
   summary:
-    'Migrate the database to the schema of this version; --check only tells whether it is (exit code 3: no).',
+    'Migrate the database to the schema of this version. --check changes nothing, and exits with 3 if a migration is needed.',
   options: { to: { type: 'string' }, yes: { type: 'boolean' }, check: { type: 'boolean' } },
   run: async ({ options: { to, yes = false, check = false }, out, io }) => {
     const only = to === undefined ? undefined : upTo(to)
@@ -37,7 +37,9 @@ const run = subcommand('migrate', {
       async (opened) => {
         const applied = await work(opened)
         const text = applied.map((name) => `applied ${name}`).join('\n')
-        const nothing = only ? `${only.at(-1)} and all before it are done already.` : 'The schema is current.'
+        const nothing = only
+          ? `${only.at(-1)} and all steps before it are already done.`
+          : 'The schema is current.'
         out.result({ applied }, text || nothing)
       },
       { makes: !check },
@@ -50,7 +52,7 @@ function upTo(step: string): string[] {
   const at = names.findIndex((name) => name === step || name.startsWith(`${step}_`))
   if (at < 0)
     throw new WrongUsage(
-      `There is no step ${step}; \`cellkeep migrate plan\` lists those that are pending, and ${names.at(-1)} is the last.`,
+      `There is no step ${step}; \`cellkeep migrate plan\` lists those that are pending, and the last step is ${names.at(-1)}.`,
     )
   return names.slice(0, at + 1)
 }
@@ -68,7 +70,7 @@ async function confirmContracts(connection: Connection, io: CommandIo, only?: st
     .filter(({ kind, name }) => kind === 'contract' && (only?.includes(name) ?? true))
     .map(({ name }) => name)
   if (isFresh || names.length === 0) return
-  await confirmed(io, `${names.join(', ')} cannot be undone, and older versions stop working.`)
+  await confirmed(io, `${names.join(', ')} cannot be undone, and older versions stop working after it.`)
 }
 
 const shown =
@@ -81,7 +83,7 @@ const shown =
 
 const plan = subcommand('migrate', {
   name: 'plan',
-  summary: 'Show what the pending steps will do: locks, scans, rows. Changes and locks nothing.',
+  summary: 'Show what the pending steps will lock, scan and change. Changes and locks nothing itself.',
   run: ({ out, io }) =>
     withDatabase(io, async ({ connection }) => {
       const { plans } = await pendingOf(connection)
@@ -112,7 +114,8 @@ function nodesOf({
 const status = subcommand('migrate', {
   name: 'status',
   usage: '[--watch]',
-  summary: 'Show the steps, who runs one, how far it is and whom it waits for; --watch until nothing runs.',
+  summary:
+    'Show the steps, their progress, who runs one and what it waits for. --watch repeats this until nothing runs.',
   options: { watch: { type: 'boolean' } },
   run: ({ options: { watch = false }, out, io }) =>
     withDatabase(io, ({ connection }) =>
@@ -143,7 +146,7 @@ function runnerText({ pid, address, seconds, index, waits_for }: RunnerStatus): 
   const built = index ? `, ${index.phase} (${index.done} of ${index.of} blocks)` : ''
   const blocked = waits_for.map(
     (one) =>
-      `\n  waits for ${one.pid} (${one.application}), whose transaction is ${Math.round(one.seconds)} s old`,
+      `\n  waits for process ${one.pid} (${one.application}), whose transaction is ${Math.round(one.seconds)} s old`,
   )
   return `Run by server process ${pid}${address ? ` from ${address}` : ''}, for ${Math.round(seconds)} s${built}${blocked.join('')}`
 }
@@ -151,8 +154,8 @@ function runnerText({ pid, address, seconds, index, waits_for }: RunnerStatus): 
 export const migrate = group({
   name: 'migrate',
   usual: 'run',
-  summary: 'Migrate the database to the schema of this version, without stopping the nodes that run.',
+  summary: 'Migrate the database to the schema of this version, while nodes keep running.',
   details:
-    'A step of kind `contract` is refused while a node is alive that needs what it takes away. An interrupted run is\ncontinued by the next one.\n\nExamples:\n  cellkeep migrate plan\n  cellkeep migrate\n  cellkeep migrate status --watch',
+    'A step of kind `contract` is refused while a live node needs what the step removes. To continue an interrupted run,\nrun it again.\n\nExamples:\n  cellkeep migrate plan\n  cellkeep migrate\n  cellkeep migrate status --watch',
   commands: [run, plan, status],
 })

@@ -7,9 +7,9 @@ import { withDatabase } from '../with-service.ts'
 export const reindex = command({
   name: 'reindex',
   usage: '[--table TABLE]',
-  summary: 'Rebuild the indexes that are much larger than their content, while the service goes on.',
+  summary: 'Rebuild indexes that are much larger than their content. The service may keep running.',
   details:
-    'Only those with more than 30 % of unused space, one at a time. Each needs room on the disk for its new form.',
+    'Rebuilds indexes with more than 30 % unused space, one at a time. Each needs room on the disk for its new copy.',
   options: { table: { type: 'string' } },
   run: ({ options: { table }, out, io }) => {
     const tables = [...expectedColumns().keys()]
@@ -18,7 +18,7 @@ export const reindex = command({
     return withDatabase(io, async ({ connection }) => {
       const reindexed = await rebuild(connection, {
         table,
-        onWait: () => void io.stderr.write('Another process builds indexes; waiting for it.\n'),
+        onWait: () => void io.stderr.write('Waiting for another process that is building indexes.\n'),
         around: (index, work) =>
           withProgress(io, `blocks of ${index}`, work, { everySeconds: 1, fields: { index } }),
       })

@@ -57,7 +57,7 @@ export async function verifyBackup(
     const gone = keys.map(({ table, name }) => ({
       check: 'V3',
       finding: 'constraint_broken',
-      what: `Rows of ${table} are there twice, against ${name}.`,
+      what: `Table ${table} has duplicate rows, which violate ${name}.`,
       remedy,
     }))
     const held = missingAuthority(await readAuthority(db)).map((one) => ({ check: 'V5', ...one }))
@@ -82,12 +82,14 @@ async function nodeFindings(connection: Connection, db: Database, log: Log): Pro
     const deps = { connection, cookieKeys: [randomToken()], secretKeys: [randomToken()], log }
     service = await composeService(resolveOptions(settings), deps)
   } catch (error) {
-    return [found('node_fails', `No server starts on it: ${(error as Error).message}`)]
+    return [
+      found('node_fails', `A server does not start on the restored database: ${(error as Error).message}`),
+    ]
   }
   try {
     const ready = await service.fetch(new Request('http://localhost/ready'), { address: '127.0.0.1' })
     if (ready.status !== 200)
-      return [found('node_fails', `A server on it is not ready: ${await ready.text()}`)]
+      return [found('node_fails', `A server on the restored database is not ready: ${await ready.text()}`)]
     const differing: string[] = []
     for (const one of await someActors(db)) {
       const listed = await listedTo(service, db, one)
@@ -95,7 +97,10 @@ async function nodeFindings(connection: Connection, db: Database, log: Log): Pro
     }
     if (differing.length === 0) return []
     return [
-      found('access_differs', `cell_list gives other cells than the access rule to ${differing.join(', ')}.`),
+      found(
+        'access_differs',
+        `cell_list shows other cells than the access rule allows to ${differing.join(', ')}.`,
+      ),
     ]
   } finally {
     await service.close()

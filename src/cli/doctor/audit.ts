@@ -13,16 +13,16 @@ export async function auditFindings(db: Database): Promise<Finding[]> {
   if (fault !== undefined)
     findings.push({
       finding: 'audit_write_broken',
-      what: `Audit rows cannot be written: ${fault}. Everything else works, but is not audited.`,
+      what: `Audit rows cannot be written: ${fault}. Changes still work, but are not recorded.`,
       remedy:
         'If someone is locking or rebuilding audit_inbox, wait. If a function is missing or was changed, run its ' +
-        '`create or replace function` of the package’s migrations/schema.sql with psql.',
+        '`create or replace function` from migrations/schema.sql of the package with psql.',
     })
   if (loss)
     findings.push({
       finding: 'audit_rows_lost',
-      what: `${loss.lost_rows} audit rows could not be written from ${loss.since} to ${loss.last_at}, the last for: ${loss.cause}.`,
-      remedy: `The log of the service lists them. This finding stays for ${lossDays} days, or until \`delete from audit_loss\`.`,
+      what: `${loss.lost_rows} audit rows were lost between ${loss.since} and ${loss.last_at}. Cause of the last loss: ${loss.cause}.`,
+      remedy: `The log of the server lists them. This finding disappears after ${lossDays} days, or with \`delete from audit_loss\`.`,
     })
   return [...findings, ...(await partitionFindings(db))]
 }
@@ -44,16 +44,16 @@ async function partitionFindings(db: Database): Promise<Finding[]> {
   if (!is_held)
     findings.push({
       finding: 'audit_partition_missing',
-      what: `No partition of the audit log holds the next row, number ${next}. New rows wait in audit_inbox, and no list shows them; nothing is lost.`,
+      what: `The audit log has no partition for its next row, number ${next}. New rows wait in audit_inbox: nothing is lost, but no list shows them.`,
       remedy:
-        'Run `select audit_partition(seq + 1) from audit_position` with psql as the user of the service: its error says why. The user needs to own the tables and to create others in their schema.',
+        'Run `select audit_partition(seq + 1) from audit_position` with psql as the database user of Cellkeep: the error says why. That user must own the tables and may create others in their schema.',
     })
   if (partitions > partitionsMax)
     findings.push({
       finding: 'audit_partitions_many',
-      what: `The audit log has ${partitions} partitions; each list reads into all of them.`,
+      what: `The audit log has ${partitions} partitions, and every list reads all of them.`,
       remedy:
-        'Raise CELLKEEP_AUDIT_PARTITION_ROWS, which applies to new partitions, or keep fewer days with CELLKEEP_AUDIT_RETENTION_DAYS.',
+        'Raise CELLKEEP_AUDIT_PARTITION_ROWS, which affects new partitions, or lower CELLKEEP_AUDIT_RETENTION_DAYS.',
     })
   return findings
 }
@@ -85,6 +85,6 @@ function causeOf(report: string): string {
   try {
     return String((JSON.parse(report) as { cause: unknown }).cause)
   } catch {
-    return 'the function audit_write() is not the one of this version'
+    return 'the function audit_write() is not that of this version'
   }
 }

@@ -16,7 +16,7 @@ export async function connectionFindings(opened: Opened): Promise<Finding[]> {
   } catch (error) {
     if (isDiskFull(error)) return fullDisk(opened)
     if (!(error instanceof StartError) || error.reason === 'db_unreachable') throw error
-    return [{ finding: error.reason, what: error.message, remedy: 'No node starts until this is resolved.' }]
+    return [{ finding: error.reason, what: error.message, remedy: 'Until this is resolved, no node starts.' }]
   }
 }
 
@@ -34,15 +34,15 @@ export async function featureFindings(opened: Opened): Promise<Finding[]> {
   if (missing.length > 0)
     findings.push({
       finding: 'db_feature_missing',
-      what: `The database server lacks ${missing.join('; ')}. What needs it fails, though the service starts.`,
-      remedy: 'Move to PostgreSQL 15 to 18: `cellkeep backup`, then `cellkeep restore` there.',
+      what: `The database server lacks ${missing.join('; ')}. The server starts, but whatever needs this fails.`,
+      remedy: 'Move to PostgreSQL 15 to 18: run `cellkeep backup` here, then `cellkeep restore` there.',
     })
   if (config.database_statements === 'named' && (await withTwo(optionsOf(opened), connection, losesNames)))
     findings.push({
       finding: 'statement_names_lost',
-      what: 'A connection pooler forgets prepared statements, so many statements are sent twice.',
+      what: 'A connection pooler loses prepared statements, so many statements are sent twice.',
       remedy:
-        'Set CELLKEEP_DATABASE_STATEMENTS=unnamed on every node, or let the pooler track them (PgBouncer 1.21 or newer, `max_prepared_statements = 400`).',
+        'Set CELLKEEP_DATABASE_STATEMENTS=unnamed on every node, or let the pooler track prepared statements (PgBouncer 1.21 or newer, `max_prepared_statements = 400`).',
     })
   return findings
 }
@@ -54,9 +54,9 @@ const fullDisk = ({ config }: Opened): Finding[] =>
     : [
         {
           finding: 'disk_full',
-          what: 'The disk of the database is full: writes are refused.',
+          what: 'The disk of the database is full, so writes are refused.',
           remedy:
-            'Make room: remove other files, enlarge the disk, or delete old rows sooner with CELLKEEP_CELL_TOMBSTONE_RETENTION_DAYS and CELLKEEP_AUDIT_RETENTION_DAYS.',
+            'Free space: remove other files, enlarge the disk, or lower CELLKEEP_CELL_TOMBSTONE_RETENTION_DAYS and CELLKEEP_AUDIT_RETENTION_DAYS to delete old rows sooner.',
         },
       ]
 

@@ -73,7 +73,7 @@ export async function databaseFindings(
 }
 
 const remedy =
-  'Cellkeep writes no such rows: find out what did, compare them with a backup, and mend them with psql.'
+  'Cellkeep does not write such rows. Find out what did, compare the rows with a backup, and repair them with psql.'
 
 async function stepFindings({ connection }: Opened): Promise<Finding[]> {
   try {
@@ -87,7 +87,7 @@ async function stepFindings({ connection }: Opened): Promise<Finding[]> {
       {
         finding: error.reason,
         what: pending ? what : error.message,
-        remedy: pending ? more.join(' ') : 'Do not run Cellkeep on this database until this is resolved.',
+        remedy: pending ? more.join(' ') : 'Until this is resolved, do not run Cellkeep on this database.',
       },
     ]
   }
@@ -106,7 +106,7 @@ async function driftFindings(db: Database): Promise<Finding[]> {
     {
       finding: state.reason,
       what: `The database lacks what this version needs: ${Array.isArray(missing) ? missing.join(', ') : 'it cannot be read'}.`,
-      remedy: 'The schema was changed by hand: undo that, or restore a backup into an empty database.',
+      remedy: 'The schema was changed by hand. Undo that change, or restore a backup into an empty database.',
     },
   ]
 }
@@ -125,7 +125,7 @@ async function authorityFindings(db: Database, { config }: Opened): Promise<Find
       add(
         'bootstrap_token_unusable',
         `The bootstrap token at ${path} cannot be used: the file ${token.problem}.`,
-        `${token.remedy ?? 'Repair it.'} If you did not make the file, delete it.`,
+        `${token.remedy ?? 'Repair it.'} If you did not create the file, delete it.`,
       )
     const usable = 'content' in token && config.bootstrap === 'live'
     const byToken = usable
@@ -141,7 +141,7 @@ async function authorityFindings(db: Database, { config }: Opened): Promise<Find
   if (bootstrapped && !('missing' in token))
     add(
       'bootstrap_token_left',
-      `The bootstrap is done, but its token file ${path} still exists.`,
+      `The bootstrap is done, but the token file ${path} still exists.`,
       `Delete it: \`rm ${path}\`.`,
       { does: `rm ${path}`, run: () => rm(path, { force: true }) },
     )
@@ -170,8 +170,9 @@ async function weakFindings(db: Database, { config }: Opened): Promise<Finding[]
   return [
     {
       finding: 'second_factor_missing',
-      what: `The roles of ${namesOf(rows)} require a second factor (require_second_factor), and they have none.`,
-      remedy: 'Until they sign in and add one, whoever has the password may: ask them to do it soon.',
+      what: `These accounts have no second factor, although their roles require one (require_second_factor): ${namesOf(rows)}.`,
+      remedy:
+        'Ask them to sign in and add one soon. Until then, anyone with their password can add one instead.',
     },
   ]
 }
@@ -184,8 +185,8 @@ async function emailFindings(db: Database): Promise<Finding[]> {
   return [
     {
       finding: 'email_in_use',
-      what: `The e-mail of ${namesOf(rows)} is another account's except for upper and lower case; the accounts named can sign in by username only.`,
-      remedy: 'Set another e-mail for each, or none: `cellkeep account set-email`.',
+      what: `The e-mails of these accounts differ from those of other accounts only in case, so they can sign in by username only: ${namesOf(rows)}.`,
+      remedy: 'Set another e-mail for each, or none, with `cellkeep account set-email`.',
     },
   ]
 }
@@ -200,7 +201,7 @@ async function importFindings(db: Database): Promise<Finding[]> {
       finding: 'foreign_hashes',
       what: `${left} imported accounts still have the password hash of the system they came from, so every failed login takes at least ${floor} ms.`,
       remedy:
-        'Each goes at its first login. For people who do not come back, run `cellkeep account set-password` or delete the account.',
+        'The first login of each account replaces its hash. For people who do not come back, run `cellkeep account set-password` or delete the account.',
     },
   ]
 }

@@ -17,7 +17,7 @@ export const doctor = command({
   usage: '[--fix] [--deep [--sample PERCENT]]',
   summary: 'Check this installation for problems, and say how to fix them.',
   details:
-    'Checks the configuration, the files of the data dir, the schema, and who holds keeper and admin, the\ndatabase server and the nodes that serve. It changes nothing. Exit code 0: no errors, though perhaps warnings;\n1: errors; 3: the database cannot be reached.\n\n--fix does what is safe about some of them, and at a terminal asks before each.\n\n--deep also reads every row and judges it: constraints, grants, relations of cells, numbers of the audit log, forms of\nhashes. It reads in small parts, with pauses; --sample reads only about that part of them.',
+    'Checks the configuration, the files of the data dir, the schema, the holders of keeper and admin, the database\nserver and the running nodes. Changes nothing without --fix. Exit codes: 0 no errors, warnings at most; 1 errors;\n3 the database cannot be reached.\n\n--fix repairs those problems that are safe to repair. At a terminal it asks before each.\n\n--deep also reads and checks every row: constraints, grants, relations of cells, numbers of the audit log, formats\nof hashes. It reads in small batches, with pauses. --sample limits it to about PERCENT % of the rows.',
   options: { fix: { type: 'boolean' }, deep: { type: 'boolean' }, sample: { type: 'string' } },
   run: async ({ options, out, io }) => {
     const sample = sampleOf(options)
@@ -78,7 +78,7 @@ async function configOf({ env, cwd }: CommandIo): Promise<{ loaded: ParsedConfig
     const problems = error.problems.map((problem) => ({
       finding: 'configuration',
       what: `${problem}.`,
-      remedy: 'No server starts with these settings until this is done.',
+      remedy: 'A server does not start until this setting is corrected.',
     }))
     return { loaded, problems }
   }
@@ -86,7 +86,7 @@ async function configOf({ env, cwd }: CommandIo): Promise<{ loaded: ParsedConfig
 
 /** In per cent; null: no row is judged. */
 function sampleOf({ deep = false, sample }: { deep?: boolean; sample?: string }): number | null {
-  if (!deep && sample !== undefined) throw new WrongUsage('--sample belongs to --deep.')
+  if (!deep && sample !== undefined) throw new WrongUsage('--sample needs --deep.')
   const percent = Number(sample ?? 100)
   if (!(percent > 0 && percent <= 100)) throw new WrongUsage('--sample takes a number up to 100.')
   return deep ? percent : null
@@ -95,45 +95,43 @@ function sampleOf({ deep = false, sample }: { deep?: boolean; sample?: string })
 /** For errors that keep the database from being opened. */
 const remedies: Record<string, string> = {
   no_database: 'Run `cellkeep start`.',
-  db_read_only: 'No node starts until this is resolved.',
+  db_read_only: 'Until this is resolved, no node starts.',
   data_dir_unsafe:
-    'Then delete any `bootstrap_token` or `cookie_keys` in it that you did not make, and run this again.',
+    'Then delete any `bootstrap_token` or `cookie_keys` in it that you did not create, and run `cellkeep doctor` again.',
 }
 
 function configFindings({ config, warnings }: ParsedConfig): Finding[] {
   const findings: Finding[] = warnings.map((warning) => ({
     finding: 'configuration',
     what: `${warning}.`,
-    remedy: '`cellkeep config` shows the settings in force; correct or remove this one.',
+    remedy: '`cellkeep config` shows the settings in force. Correct or remove this one.',
   }))
   if (!config.cookie_secure)
     findings.push({
       finding: 'cookie_insecure',
-      what: 'Session cookies are sent without `Secure`, so also over plain http.',
+      what: 'Session cookies lack `Secure`, so browsers also send them over plain http.',
       remedy:
-        'Fine for trying it out on this machine. Set CELLKEEP_COOKIE_SECURE=true before anyone else uses it.',
+        'This is fine for a trial on this machine. Set CELLKEEP_COOKIE_SECURE=true before anyone else uses the server.',
     })
   const plain = config.allowed_origins.filter(isPlainAndRemote)
   if (plain.length > 0)
     findings.push({
       finding: 'origin_without_tls',
       what: `CELLKEEP_ALLOWED_ORIGINS allows origins without encryption: ${plain.join(', ')}.`,
-      remedy:
-        'List only https:// origins there: anyone on the network path can change a page sent over http.',
+      remedy: 'List only https:// origins: anyone on the network path can change a page sent over http.',
     })
   const { metrics_port, metrics_host } = config
   if (metrics_port !== null && !isLoopbackHost(metrics_host) && !privateAddress.test(metrics_host))
     findings.push({
       finding: 'metrics_exposed',
-      what: `The metrics answer on ${metrics_host}:${metrics_port}, to whoever can reach it.`,
-      remedy:
-        'Set CELLKEEP_METRICS_HOST to 127.0.0.1, or to an address of a network that only Prometheus reaches.',
+      what: `The metrics are open to anyone who can reach ${metrics_host}:${metrics_port}.`,
+      remedy: 'Set CELLKEEP_METRICS_HOST to 127.0.0.1, or to an address that only Prometheus can reach.',
     })
   if (config.env === 'development')
     findings.push({
       finding: 'development',
       what: 'CELLKEEP_ENV is development, which allows weaker password hashing and tells callers more.',
-      remedy: 'Set CELLKEEP_ENV=production, except on a developer’s machine.',
+      remedy: 'Unless this is a developer’s machine, set CELLKEEP_ENV=production.',
     })
   return findings
 }

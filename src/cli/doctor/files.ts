@@ -23,7 +23,7 @@ export async function fileFindings(config: Files): Promise<Finding[]> {
   if (user?.name === sharedUser)
     findings.push({
       finding: 'database_user_shared',
-      what: `The database belongs to ${sharedUser}, a user shared with other daemons: they can read and change all of it.`,
+      what: `The database belongs to ${sharedUser}, a user that other daemons share: they can read and change everything in it.`,
       remedy: `Stop Cellkeep, create a user with \`useradd --system cellkeep\`, and run \`chown -R cellkeep: ${join(data_dir, 'db')} ${join(data_dir, 'socket')}\`.`,
     })
   // Configured keys are used, whatever the file holds.
@@ -32,13 +32,13 @@ export async function fileFindings(config: Files): Promise<Finding[]> {
     findings.push({
       finding: 'cookie_keys_unusable',
       what: `The cookie keys at ${join(data_dir, 'cookie_keys')} cannot be used: the file ${kept.problem}.`,
-      remedy: `${kept.remedy ?? 'Repair the file, with mode 0600.'} If you move it away, the next start makes a new key, and every browser session ends.`,
+      remedy: `${kept.remedy ?? 'Repair the file and give it mode 0600.'} If you move it away, the next start creates a new key and every browser session ends.`,
     })
   const daemon = daemon_token_file === null ? undefined : await readDaemonTokenFile(daemon_token_file)
   if (daemon && 'problem' in daemon)
     findings.push({
       finding: 'daemon_token_unusable',
-      what: `The daemon token file ${daemon_token_file} ${daemon.problem}; no daemon token is accepted.`,
+      what: `No daemon token is accepted: the file ${daemon_token_file} ${daemon.problem}.`,
       remedy:
         'Run `cellkeep daemon-token rotate --only` as the user of the server, or unset CELLKEEP_DAEMON_TOKEN_FILE.',
     })
@@ -46,9 +46,9 @@ export async function fileFindings(config: Files): Promise<Finding[]> {
   if (keys.some(isWeak))
     findings.push({
       finding: 'cookie_key_weak',
-      what: 'A cookie key has few different characters; whoever guesses it can sign cookies.',
+      what: 'A cookie key has few different characters. Anyone who guesses it can sign cookies.',
       remedy:
-        'Append a key from `cellkeep keys generate` on every server; then move it to the front and remove the weak one.',
+        'On every server, append a key from `cellkeep keys generate`. Then move it to the front and remove the weak key.',
     })
   return findings
 }
@@ -62,8 +62,8 @@ async function diskFindings({ database_url, data_dir, disk_reserve }: Files): Pr
   return [
     {
       finding: isFull ? 'disk_full' : 'disk_low',
-      what: `The disk of ${data_dir} has ${mib(free)} left${isFull ? ': content is refused.' : `; below ${mib(reserve)} content is refused.`}`,
-      remedy: `Make room for ${mib(low)} or more: remove other files, enlarge the disk, or delete old rows sooner with CELLKEEP_CELL_TOMBSTONE_RETENTION_DAYS and CELLKEEP_AUDIT_RETENTION_DAYS.`,
+      what: `The disk of ${data_dir} has ${mib(free)} left${isFull ? ', so new content is refused.' : `. Below ${mib(reserve)}, new content is refused.`}`,
+      remedy: `Free at least ${mib(low)}: remove other files, enlarge the disk, or lower CELLKEEP_CELL_TOMBSTONE_RETENTION_DAYS and CELLKEEP_AUDIT_RETENTION_DAYS to delete old rows sooner.`,
     },
   ]
 }

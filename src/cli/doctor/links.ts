@@ -14,7 +14,7 @@ export async function linkFindings(db: Database, { parsed }: Opened): Promise<Fi
       finding: 'orphaned_links',
       what: `${links} accounts are linked to a provider that is not configured: ${providers.join(', ')}.`,
       remedy:
-        'Configure the provider again, with the issuer it had; else those who have no other way in need a reset link: `cellkeep account reset-link`.',
+        'Configure the provider again with its former issuer, or send a reset link to people who have no other way to sign in: `cellkeep account reset-link`.',
     },
   ]
 }

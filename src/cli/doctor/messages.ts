@@ -23,28 +23,28 @@ export async function messageFindings(db: Database, config: Config): Promise<Fin
   add(
     failed,
     'messages_failed',
-    `${failed} messages of the last 7 days were not delivered.`,
-    '`cellkeep mail list --state failed` says which and why; `cellkeep mail test ADDRESS` tries the transport.',
+    `${failed} messages of the last 7 days could not be delivered.`,
+    '`cellkeep mail list --state failed` shows which and why. `cellkeep mail test ADDRESS` tests the transport.',
   )
   add(
     waiting,
     'messages_waiting',
-    `${waiting} messages have waited for more than an hour.`,
-    'Look at `cellkeep mail list --state queued`, and whether the mail server and a Cellkeep server run.',
+    `${waiting} messages have been waiting for more than an hour.`,
+    '`cellkeep mail list --state queued` shows them. Check that the mail server and a Cellkeep server are running.',
   )
   if (config.invite_claim !== 'match')
     add(
       linkless,
       'invites_without_link',
-      `Invites are claimed by the token of a link (CELLKEEP_INVITE_CLAIM is ${config.invite_claim}), and ${linkless} open ones have none.`,
-      'Send them again with `cellkeep invite send ID`, or delete them.',
+      `${linkless} open invites have no link, but only the token of a link claims an invite (CELLKEEP_INVITE_CLAIM is ${config.invite_claim}).`,
+      'Send each again with `cellkeep invite send ID`, or delete it.',
     )
   const old = await countUnderOldKeys({ db, sealing: await sealingOf(config) })
   add(
     old,
     'secrets_under_old_keys',
-    `${old} secrets in the database are not encrypted by the first of the secret keys.`,
-    'Run `cellkeep keys reseal`; until then keep the older keys. What is left after it has lost its key.',
+    `${old} secrets in the database are not encrypted with the first secret key.`,
+    'Run `cellkeep keys reseal`, and keep the older keys until then. Secrets that remain have lost their key.',
   )
   return findings
 }

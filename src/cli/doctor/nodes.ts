@@ -21,32 +21,32 @@ export async function nodeFindings(db: Database): Promise<Finding[]> {
         [one],
         'settings_differ',
         `${mark}.`,
-        'Give all nodes the same values, and restart those that have others.',
+        'Give all nodes the same values, and restart those that had others.',
       )
   add(
     alive.filter(({ marks }) => marks.includes('behind')),
     'versions_differ',
     `an older version than ${alive.find(({ marks }) => !marks.includes('behind'))?.version}.`,
-    'This is right while a new version is rolled out. Finish it, or go back.',
+    'This is normal during a roll-out. Finish it, or go back to the older version.',
   )
   add(
     alive.filter(({ info }) => Math.abs(info.skew_ms) > skewMaxMs),
     'clock_skew',
     'the clock differs from that of the database by more than 5 s.',
-    'Synchronise the clocks of all machines, by NTP. Nothing is judged by them, but logs are hard to read.',
+    'Synchronise the clocks of all machines with NTP. No decision depends on them, but logs are hard to compare.',
   )
   if (alive.length > 1)
     add(
       alive.filter(({ info }) => info.limit_store === 'memory'),
       'limiter_store_memory',
-      'limits are counted by each node for itself, so several nodes allow several times as much.',
+      'each node counts limits on its own, so several nodes together allow several times as much.',
       'Set CELLKEEP_LIMIT_STORE=postgres on every node.',
     )
   add(
     alive.filter(({ info }) => info.warnings.includes('bus_deaf')),
     'bus_deaf',
-    'no signals of other nodes arrive; what they end is noticed within 30 s.',
-    'Look for a pooler between the node and the database: CELLKEEP_DATABASE_DIRECT_URL must lead past it.',
+    'signals from other nodes do not arrive, so connections that those nodes end stay open for up to 30 s.',
+    'If there is a pooler between the node and the database, set CELLKEEP_DATABASE_DIRECT_URL to a URL past it.',
   )
   return [...findings, ...(await connectionFindings(db, alive))]
 }
@@ -62,9 +62,9 @@ async function connectionFindings(db: Database, alive: readonly NodeView[]): Pro
   return [
     {
       finding: 'connections_short',
-      what: `The server allows ${max} connections; ${used} are open, and the nodes may open ${wanted}.`,
+      what: `The database server allows ${max} connections; ${used} are open, and the nodes may open ${wanted}.`,
       remedy:
-        'Raise max_connections, or lower CELLKEEP_DATABASE_POOL_MAX; keep 5 free for commands and people.',
+        'Raise max_connections or lower CELLKEEP_DATABASE_POOL_MAX, and leave 5 connections free for commands and people.',
     },
   ]
 }

@@ -11,7 +11,7 @@ export function passkeysOff({ config, sources }: Pick<ParsedConfig, 'config' | '
     {
       finding: 'passkeys_off',
       what: `Nobody can sign in with a passkey: ${passkeyFaults(config, (key) => key).join('; ')}.`,
-      remedy: 'Correct that, or set CELLKEEP_PASSKEYS=false.',
+      remedy: 'Correct this, or set CELLKEEP_PASSKEYS=false.',
     },
   ]
 }
@@ -29,12 +29,12 @@ export async function orphanedPasskeys(
       finding: 'orphaned_passkeys',
       ...(config.rp_id === null
         ? {
-            what: `${passkeys} can no longer sign in, since there is no domain for passkeys.`,
+            what: `${passkeys} can no longer sign in, because no domain for passkeys is set.`,
             remedy: 'Set CELLKEEP_PUBLIC_URL to an address with the domain that they belong to.',
           }
         : {
-            what: `${passkeys} of another domain than ${config.rp_id} can no longer sign in.`,
-            remedy: 'Set CELLKEEP_RP_ID back, or have their owners add new ones and remove these.',
+            what: `${passkeys} can no longer sign in, because the domain is now ${config.rp_id}.`,
+            remedy: 'Set CELLKEEP_RP_ID back, or have the owners add new passkeys and remove these.',
           }),
     },
   ]

@@ -20,8 +20,9 @@ export async function replicaFindings(
     return [
       {
         finding: 'replica_down',
-        what: 'The primary does not tell its place in the log, so no replica is used.',
-        remedy: 'Allow the role pg_current_wal_flush_lsn(), or unset CELLKEEP_DATABASE_REPLICA_URLS.',
+        what: 'No replica is used, because the primary does not tell its position in the write-ahead log.',
+        remedy:
+          'Let the database role call pg_current_wal_flush_lsn(), or unset CELLKEEP_DATABASE_REPLICA_URLS.',
       },
     ]
   await Promise.race([
@@ -45,14 +46,14 @@ export async function replicaFindings(
           finding: 'replica_behind',
           what,
           remedy:
-            'Look on it for replay that is paused or held up by long reads (max_standby_streaming_delay), or for slow disks.',
+            'Check on the replica whether replay is paused, whether long reads hold it up (max_standby_streaming_delay), and whether its disks are slow.',
         },
       ]
     return [
       {
         finding: 'replica_down',
         what,
-        remedy: 'Start it, or correct or remove its URL; the primary answers its reads meanwhile.',
+        remedy: 'Start the replica, or correct or remove its URL. Meanwhile the primary answers its reads.',
       },
     ]
   })

@@ -54,7 +54,7 @@ it('commits that wait for no standby, and those that wait for one that is away',
   await run('alter role current_user set synchronous_commit = off')
   await expect
     .poll(async () => (await doctor(['doctor'])).stdout)
-    .toMatch(/synchronous_commit .* is off.*\n.*among the settings of role and database/)
+    .toMatch(/synchronous_commit .* is off.*\n.*and the settings of the role and the database/)
   await run('alter role current_user reset synchronous_commit')
   await eventually([])
   await standby.stop()

@@ -68,15 +68,15 @@ function durability({ fsync, full_page_writes, synchronous_commit }: Server): Fi
   if (off.length > 0)
     findings.push({
       finding: 'fsync_off',
-      what: `${off.join(' and ')} of the database server ${off.length > 1 ? 'are' : 'is'} off: a crash loses what callers were told is stored${fsync === 'off' ? ', or the whole database' : ''}.`,
-      remedy: `Run \`${off.map((name) => `alter system set ${name} = on;`).join(' ')} select pg_reload_conf();\` as its administrator, and look for ${off.join(', ')} in its configuration and start-up options, and among the settings of role and database, which \`\\drds\` in psql shows.`,
+      what: `${off.join(' and ')} of the database server ${off.length > 1 ? 'are' : 'is'} off: a crash loses acknowledged writes${fsync === 'off' ? ', or the whole database' : ''}.`,
+      remedy: `Run \`${off.map((name) => `alter system set ${name} = on;`).join(' ')} select pg_reload_conf();\` as its administrator. If this does not help, look for ${off.join(' and ')} in its configuration, its start-up options, and the settings of the role and the database, which \`\\drds\` in psql shows.`,
     })
   if (full_page_writes === 'off')
     findings.push({
       finding: 'full_page_writes_off',
-      what: 'full_page_writes of the database server is off: a power failure can leave pages that are half written.',
+      what: 'full_page_writes of the database server is off: a power failure can leave half-written pages.',
       remedy:
-        'Run `alter system set full_page_writes = on; select pg_reload_conf();`, unless the file system writes pages of 8 kB as a whole.',
+        'Unless the file system writes 8 kB pages atomically, run `alter system set full_page_writes = on; select pg_reload_conf();`.',
     })
   return findings
 }
@@ -88,24 +88,23 @@ function replication(server: Server): Finding[] {
   if (standbys.length > 0 && !(wants_synchronous && waits))
     findings.push({
       finding: 'replication_asynchronous',
-      what: 'Commits do not wait for a standby: a fail-over may lose the newest of what callers were told is stored.',
+      what: 'Commits do not wait for a standby, so a fail-over may lose the newest acknowledged writes.',
       remedy:
-        'Set synchronous_mode in Patroni, else synchronous_standby_names, with synchronous_commit = on; or accept that loss.',
+        'Set synchronous_mode in Patroni, or synchronous_standby_names without it, with synchronous_commit = on. Or accept the loss.',
     })
   const isConfirmed = standbys.some((state) => state === 'sync' || state === 'quorum')
   if (wants_synchronous && waits && sees_standbys && !isConfirmed)
     findings.push({
       finding: 'no_synchronous_standby',
-      what: 'synchronous_standby_names names standbys, and none of them is connected: every mutation waits until its time is over.',
-      remedy:
-        'Start a standby. Until then, an empty synchronous_standby_names lets writes go on without one.',
+      what: 'No standby of synchronous_standby_names is connected, so every mutation waits until it times out.',
+      remedy: 'Start a standby. To let writes go on without one until then, empty synchronous_standby_names.',
     })
   if (timeline !== null && known_timeline !== null && timeline < known_timeline)
     findings.push({
       finding: 'timeline_went_back',
-      what: `The database server is on timeline ${timeline}; a node has seen ${known_timeline}. It is a primary that was replaced, or a restored one.`,
+      what: `The database server is on timeline ${timeline}, but a node has seen ${known_timeline}: this is a primary that was replaced, or a restored one.`,
       remedy:
-        'Find the primary of the later timeline before anything is written here. If this one is right, restart every node.',
+        'Find the primary of the later timeline before anything is written here. If this server is the right one, restart every node.',
     })
   return findings
 }
@@ -118,10 +117,10 @@ function upkeep({ autovacuum, unvacuumed, age, unlogged }: Server, opened: Opene
   if (autovacuum === 'off' || unvacuumed.length > 0)
     findings.push({
       finding: 'autovacuum_off',
-      what: `autovacuum is off${autovacuum === 'off' ? '' : ` for ${unvacuumed.join(', ')}`}: tables grow, and plans get worse.`,
+      what: `autovacuum is off${autovacuum === 'off' ? '' : ` for ${unvacuumed.join(', ')}`}, so tables grow and query plans get worse.`,
       remedy:
         autovacuum === 'off'
-          ? 'Run `alter system set autovacuum = on; select pg_reload_conf();` as the administrator of the server.'
+          ? 'Run `alter system set autovacuum = on; select pg_reload_conf();` as administrator of the database server.'
           : 'Run `alter table … reset (autovacuum_enabled)` for each.',
       ...(autovacuum !== 'off' && {
         fix: statements(
@@ -133,14 +132,14 @@ function upkeep({ autovacuum, unvacuumed, age, unlogged }: Server, opened: Opene
   if (age > ageMax)
     findings.push({
       finding: 'wraparound_near',
-      what: `The oldest row that was not frozen is ${Math.floor(age / 1_000_000)} million transactions old; at 2,000 the database takes no more writes.`,
+      what: `The oldest unfrozen row is ${Math.floor(age / 1_000_000)} million transactions old. At 2,000 million the database refuses writes.`,
       remedy:
-        'Run `vacuum (freeze)` in this database, and look for what holds vacuum back: old transactions, prepared ones, replication slots.',
+        'Run `vacuum (freeze)` in this database, and end what holds vacuum back: old transactions, prepared transactions, replication slots.',
     })
   if (unlogged.length > 0)
     findings.push({
       finding: 'unlogged_sequence',
-      what: `Sequences are not written to the log of the database: ${unlogged.join(', ')}. After a fail-over they are broken, and every insert that needs one fails.`,
+      what: `These sequences are unlogged: ${unlogged.join(', ')}. After a fail-over they are broken, and every insert that needs one fails.`,
       remedy: 'Run `alter sequence … set logged` for each.',
       fix: statements(
         opened,
@@ -167,9 +166,9 @@ async function bloat({ bloated }: Server, opened: Opened): Promise<Finding[]> {
   return [
     {
       finding: 'bloat',
-      what: `More than 30 % is no longer used in ${[...bloated.map((table) => `table ${table}`), ...names.map((name) => `index ${name}`)].join(', ')}.`,
+      what: `More than 30 % of the space is unused in ${[...bloated.map((table) => `table ${table}`), ...names.map((name) => `index ${name}`)].join(', ')}.`,
       remedy:
-        '`vacuum (analyze) TABLE` frees tables for new rows, `cellkeep reindex` makes indexes small again.',
+        'Run `vacuum (analyze) TABLE`, which frees the space of tables for new rows, and `cellkeep reindex`, which shrinks indexes.',
       fix: {
         does: [vacuum.does, names.length > 0 && 'cellkeep reindex'].filter(Boolean).join('; '),
         run: async () => {
@@ -189,8 +188,8 @@ function backups({ backup_days }: Server): Finding[] {
   return [
     {
       finding: 'backup_old',
-      what: `Nothing was backed up for ${backup_days} days: neither did \`cellkeep backup\` end well, nor was the log of the database archived.`,
-      remedy: 'Run `cellkeep backup FILE`, every day; the page on backup tells how to check one.',
+      what: `There has been no backup for ${backup_days} days: \`cellkeep backup\` has not succeeded, and the write-ahead log was not archived.`,
+      remedy: 'Run `cellkeep backup FILE` every day. docs/backup.md tells how to verify a backup.',
     },
   ]
 }

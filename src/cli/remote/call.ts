@@ -9,13 +9,13 @@ import { asked, serverUrl, tokenFor, unknownMethod } from './server.ts'
 export const call: Command = command({
   name: 'call',
   usage: 'METHOD [JSON | KEY=VALUE ... | -] [--url URL] [--acting ACTOR]',
-  summary: 'Call a method of a running server, as the account of `cellkeep login` or CELLKEEP_TOKEN.',
+  summary: 'Call a method of a running server, with the token of `cellkeep login` or CELLKEEP_TOKEN.',
   details:
-    'The input is JSON, `-` for JSON on standard input, or KEY=VALUE pairs; a VALUE that is JSON counts as such.\ndocs/api.md lists the methods; without a token the call is anonymous.\n\nExamples:\n  cellkeep call cell_list limit=10\n  cellkeep call cell_create \'{"kind": "note", "data": {"label": "First"}}\'\n  cellkeep call cell_list --json | jq .cells[].id',
+    'The input is JSON, `-` for JSON on standard input, or KEY=VALUE pairs; a VALUE that parses as JSON is read as JSON.\ndocs/api.md lists the methods. Without a token the call is anonymous.\n\nExamples:\n  cellkeep call cell_list limit=10\n  cellkeep call cell_create \'{"kind": "note", "data": {"label": "First"}}\'\n  cellkeep call cell_list --json | jq .cells[].id',
   options: { url: { type: 'string' }, acting: { type: 'string' } },
   args: Number.POSITIVE_INFINITY,
   async run({ args: [method, ...words], options, io, out }) {
-    if (method === undefined) throw new WrongUsage('Name a method, such as account_verify.')
+    if (method === undefined) throw new WrongUsage('METHOD is missing. Name one, such as account_verify.')
     const input = { ...(await inputOf(words, io)), ...(options.acting && { acting: options.acting }) }
     const url = await serverUrl(io, options.url)
     const token = await tokenFor(io, url)
@@ -49,7 +49,7 @@ async function inputOf(words: readonly string[], io: CommandIo): Promise<Record<
 
 function pairOf(word: string): [string, unknown] {
   const [, key = '', value = ''] = /^(\w+)=(.*)$/s.exec(word) ?? []
-  if (key === '') throw new WrongUsage(`${word} is no KEY=VALUE.`)
+  if (key === '') throw new WrongUsage(`${word} is not KEY=VALUE.`)
   try {
     return [key, parseJson(value)]
   } catch {

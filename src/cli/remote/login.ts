@@ -10,14 +10,14 @@ import { refusalText } from '../shell/refusal.ts'
 import { asked, type Kept, readKept, serverUrl, writeKept } from './server.ts'
 
 const scopes =
-  'SCOPE is full (the default), read_only, or the methods it may call, such as cell_get,cell_list.'
+  'SCOPE is full (the default), read_only, or the methods that the token may call, such as cell_get,cell_list.'
 
 /** Signs in once, to make a token; the session ends at once and the password is kept nowhere. */
 export const login: Command = command({
   name: 'login',
   usage: '[--url URL] [--username NAME] [--scope SCOPE] [--days N]',
-  summary: 'Sign in to a server and keep a token for `call` and `tail`, readable by you alone.',
-  details: `${scopes} It ends after N days, by default 90.\nThe token is kept in ~/.config/cellkeep/credentials.json. In scripts set CELLKEEP_TOKEN instead.\n\nExample:\n  cellkeep login --url https://cells.example.org --username ada`,
+  summary: 'Sign in to a server, and keep a token for `call` and `tail` that only you can read.',
+  details: `${scopes} It expires after N days (default 90).\nThe token is kept in ~/.config/cellkeep/credentials.json. In scripts set CELLKEEP_TOKEN instead.\n\nExample:\n  cellkeep login --url https://cells.example.org --username ada`,
   options: {
     url: { type: 'string' },
     username: { type: 'string' },
@@ -69,7 +69,7 @@ async function signIn(
   } catch (error) {
     const isAsked = error instanceof CellkeepError && error.reason === 'second_factor_required'
     if (!isAsked || !io.stdin.isTTY) throw error
-    const code = (await readPassword(io, 'Code of the authenticator, or a recovery code: ')).trim()
+    const code = (await readPassword(io, 'Code from the authenticator app, or a recovery code: ')).trim()
     const isTotp = code.replaceAll(' ', '').length === 6
     await client.account.second_factor(isTotp ? { totp: code } : { recovery_code: code })
   }
@@ -78,9 +78,9 @@ async function signIn(
 export const logout: Command = command({
   name: 'logout',
   usage: '[--url URL]',
-  summary: 'End the token that `cellkeep login` keeps for a server, and forget it.',
+  summary: 'Revoke the token that `cellkeep login` keeps for a server, and forget it.',
   details:
-    'A token cannot end itself, so that at a terminal your password is asked for; without it the token is only\nforgotten, and lives on until it expires: `cellkeep token revoke TOKEN` ends it.',
+    'A token cannot revoke itself, so at a terminal this asks for your password. Without the password, the token is only\nforgotten: it stays valid until it expires or `cellkeep token revoke TOKEN` ends it.',
   options: { url: { type: 'string' } },
   async run({ options, io, out }) {
     const url = await serverUrl(io, options.url)
@@ -89,10 +89,10 @@ export const logout: Command = command({
     const ended = await end(mine, url, io)
     await writeKept(io, others)
     const { token_id, expires_at } = mine
-    const rest = `The token lives on until ${expires_at}: \`cellkeep token revoke ${token_id}\` ends it.`
+    const rest = `The token stays valid until ${expires_at}. To end it now, run \`cellkeep token revoke ${token_id}\`.`
     out.result({ url, forgotten: true, token_id, ...ended }, [
       `Forgotten: ${url}.`,
-      ended.revoked ? 'The token ended.' : rest,
+      ended.revoked ? 'The token is revoked.' : rest,
     ])
   },
 })
@@ -100,7 +100,9 @@ export const logout: Command = command({
 /** Ends the token if the password is typed. A refusal is reported, and does not prevent forgetting the token. */
 async function end({ username, token_id }: Kept, url: string, io: CommandIo): Promise<{ revoked: boolean }> {
   const isAsked = io.stdin.isTTY === true
-  const password = isAsked ? await readPassword(io, `Password of ${username}, or nothing: `) : ''
+  const password = isAsked
+    ? await readPassword(io, `Password of ${username} (leave empty to forget the token only): `)
+    : ''
   if (password === '') return { revoked: false }
   const client = createClient({ url, jar: true })
   try {
@@ -123,7 +125,10 @@ async function end({ username, token_id }: Kept, url: string, io: CommandIo): Pr
 }
 
 async function askUsername({ stdin, stderr }: CommandIo, url: string): Promise<string> {
-  if (!stdin.isTTY) throw new WrongUsage('Name the --username; the password is read from standard input.')
+  if (!stdin.isTTY)
+    throw new WrongUsage(
+      'Without a terminal, --username is required; the password is read from standard input.',
+    )
   stderr.write(`Username or e-mail at ${url}: `)
   const name = await lineFrom(stdin)
   if (name === undefined) throw new StartError('interrupted', '\nInterrupted; nothing was changed.', 1)

@@ -101,7 +101,7 @@ describe('login', () => {
       const [newest] = await left()
       const [code, screen] = await typing({ Password: password }, 'logout')
       const isRight = password === ada.password
-      const said = isRight ? 'The token ended.' : `cellkeep token revoke ${newest}`
+      const said = isRight ? 'The token is revoked.' : `cellkeep token revoke ${newest}`
       expect([code, screen]).toEqual([0, expect.stringContaining(said)])
       expect((await left()).includes(newest as string)).toBe(!isRight)
     }
@@ -176,7 +176,7 @@ describe('call', () => {
 
   it.each([
     [['call', 'cell_get', 'id'], 2, /not a JSON object/],
-    [['call'], 2, /Name a method/],
+    [['call'], 2, /^METHOD is missing/],
     [['call', 'cell_get', '--url', 'ftp://example.org'], 2, /not the URL/],
     [
       ['call', 'cell_get', '--url', 'http://ada:secret@127.0.0.1:1'],
@@ -224,7 +224,7 @@ describe('call', () => {
     const { url, answer } = await reverseProxy(test.url)
     answer(page(502, '<html>502 Bad Gateway</html>'))
     const { code, stderr } = await cellkeep(['call', 'cell_list', '--url', url])
-    expect([code, stderr]).toEqual([3, expect.stringMatching(/no Cellkeep.*502/)])
+    expect([code, stderr]).toEqual([3, expect.stringMatching(/status 502\) is not Cellkeep/)])
   })
 })
 
@@ -315,6 +315,6 @@ it('new refuses a place that is taken, or cannot be made, and says so', async ()
   for (const path of ['notes/package.json', 'notes/package.json/below'])
     expect(await cellkeep(['new', path])).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('name a new directory'),
+      stderr: expect.stringContaining('Name a new directory'),
     })
 })

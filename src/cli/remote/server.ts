@@ -110,7 +110,7 @@ async function methodsOf(url: string): Promise<string[]> {
 export const unknownMethod = (method: string, known: readonly string[] = []): StartError =>
   new StartError(
     'method_not_found',
-    `The server has no method ${method}, or its feature is off${meant(method, known, '.')} docs/api.md lists the built-in ones, /api/openrpc.json all.`,
+    `The server has no method ${method}, or its feature is off${meant(method, known, '.')} docs/api.md lists the built-in methods, /api/openrpc.json lists all.`,
     1,
   )
 
@@ -128,8 +128,8 @@ const unreachable = (url: string, cause: TransportError): StartError =>
   new StartError(
     'unreachable',
     cause.status === 0
-      ? `No server answers at ${url}. Start it with \`cellkeep start\`, or name another with --url or CELLKEEP_URL.`
-      : `What answers at ${url} is no Cellkeep, with status ${cause.status}. Name another address with --url or CELLKEEP_URL.`,
+      ? `No server answers at ${url}. Start it with \`cellkeep start\`, or name another address with --url or CELLKEEP_URL.`
+      : `What answers at ${url} (status ${cause.status}) is not Cellkeep. Name another address with --url or CELLKEEP_URL.`,
     3,
     { cause },
   )

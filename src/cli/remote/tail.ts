@@ -15,7 +15,7 @@ export const tail: Command = command({
   usage: '[--after SEQ] [--event-type TYPE] [--url URL]',
   summary: 'Follow the audit log of a running server; needs the token of an admin.',
   details:
-    'It begins with the next row, or after the row SEQ, and goes on by itself when the server restarts. With --json\neach row is a line of JSON. Ctrl-C ends it.\n\nExamples:\n  cellkeep tail --event-type login\n  cellkeep tail --after 0 --json',
+    'Starts with the next row, or after row SEQ, and reconnects when the server restarts. With --json each row is a\nline of JSON. Ctrl-C stops it.\n\nExamples:\n  cellkeep tail --event-type login\n  cellkeep tail --after 0 --json',
   options: { after: { type: 'string' }, 'event-type': { type: 'string' }, url: { type: 'string' } },
   async run({ options, io, out }) {
     const after = options.after === undefined ? undefined : Number(options.after)
@@ -24,7 +24,7 @@ export const tail: Command = command({
     const type = options['event-type'] || undefined
     // The server may have types of its own, so this is only a hint.
     const near = type !== undefined && !Object.hasOwn(events, type) && closest(type, Object.keys(events))
-    if (near) io.stderr.write(`${type} is no event of Cellkeep itself; did you mean ${near}?\n`)
+    if (near) io.stderr.write(`${type} is not a built-in event; did you mean ${near}?\n`)
     const url = await serverUrl(io, options.url)
     const token = await tokenFor(io, url)
     // The stream waits for a server that is away; this call reports a wrong address at once.
@@ -65,12 +65,12 @@ const ends: Readonly<Record<string, string>> = {
   revoked: 'the token was revoked',
   expired: 'the token expired',
   role_lost:
-    'the account is no admin any more, or a role now requires a second factor that its sign-in lacks',
-  too_many_streams: 'the same token opened newer streams',
+    'the account is no longer an admin, or a role now requires a second factor that its sign-in lacks',
+  too_many_streams: 'the same token opened too many newer streams',
   token_scope_required: 'the scope of the token must be full, read_only or name audit_log_list',
-  insufficient_permissions: 'the account of the token is no admin',
-  not_found: 'the server has it switched off',
-  transport_failed: 'what answers there is no Cellkeep',
+  insufficient_permissions: 'the account of the token is not an admin',
+  not_found: 'it is turned off on the server',
+  transport_failed: 'what answers there is not Cellkeep',
 }
 
 const isOver = new Set(['revoked', 'expired', 'authentication_required'])
@@ -78,5 +78,5 @@ const isOver = new Set(['revoked', 'expired', 'authentication_required'])
 function refused(url: string, { reason }: AuditStreamError): StartError {
   const why = ends[reason] ?? meaningOf(reason as Reason).replace(/\.$/, '')
   const next = isOver.has(reason) ? ` Run \`cellkeep login --url ${url}\`, or set CELLKEEP_TOKEN.` : ''
-  return new StartError(reason, `No audit stream of ${url}: ${why}.${next}`, 1)
+  return new StartError(reason, `The audit stream of ${url} is not available: ${why}.${next}`, 1)
 }

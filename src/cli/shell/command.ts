@@ -79,7 +79,7 @@ function parsed<O extends Options>(args: readonly string[], options: O) {
     // An unset variable of a script must not widen the request.
     for (const [name, value] of Object.entries(read.values))
       if (value === '' && !options[name]?.mayBeEmpty)
-        throw new WrongUsage(`--${name} is empty: give it a value, or leave it out.`)
+        throw new WrongUsage(`--${name} is empty. Give it a value, or leave it out.`)
     return read
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
@@ -131,7 +131,7 @@ export function wrongUsage(
   const usage = [commands].flat().map((one) => `cellkeep ${one.usage}`)
   if (args.includes('--json'))
     stderr.write(
-      `${JSON.stringify({ reason: 'wrong_usage', message: message.trim() || 'A word is missing.', usage })}\n`,
+      `${JSON.stringify({ reason: 'wrong_usage', message: message.trim() || 'A command word is missing.', usage })}\n`,
     )
   else stderr.write([...(message ? [message] : []), ...usage.map((one) => `Usage: ${one}`), ''].join('\n'))
   return 2

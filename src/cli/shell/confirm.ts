@@ -5,7 +5,7 @@ import type { CommandIo } from './output.ts'
 /** Asks for confirmation at a terminal; scripts are not asked. */
 export async function confirmed(io: CommandIo, warning: string): Promise<void> {
   if (!(await agreed(io, `${warning} Go on?`)))
-    throw new StartError('not_confirmed', 'Nothing was changed. (--yes answers without being asked.)', 1)
+    throw new StartError('not_confirmed', 'Nothing was changed. To skip the question, add --yes.', 1)
 }
 
 /** The answer to a question at a terminal; scripts agree. */

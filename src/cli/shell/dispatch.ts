@@ -49,20 +49,20 @@ function explained(error: unknown): unknown {
   if (isDamage(error))
     return new StartError(
       'database_damaged',
-      `The files of the database are damaged or missing (SQLSTATE ${code}: ${message}). Stop the server, keep a copy of the files as they are, and restore the last good backup into an empty database, as docs/backup.md says.`,
+      `The files of the database are damaged or missing (SQLSTATE ${code}: ${message}). Stop the server, keep a copy of the files as they are, and restore the last good backup into an empty database (docs/backup.md).`,
       3,
     )
   if (code === '42501')
     return new StartError(
       'db_permission_denied',
-      `The database refuses this to the role of CELLKEEP_DATABASE_URL: ${message}. Use the role that owns the tables of Cellkeep.`,
+      `The database does not allow this to the role of CELLKEEP_DATABASE_URL: ${message}. Use the role that owns the tables of Cellkeep.`,
       3,
     )
   // A missing table or column.
   if (['42P01', '42703'].includes(code))
     return new StartError(
       'schema_drift',
-      `The database lacks what this version needs: ${message}. \`cellkeep doctor\` says how its schema differs.`,
+      `The database lacks what this version needs: ${message}. \`cellkeep doctor\` shows how its schema differs.`,
       3,
     )
   return error

@@ -30,7 +30,7 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     new: newProject,
     config,
     keys: {
-      summary: 'The keys that sign cookies, and those that encrypt secrets in the database.',
+      summary: 'Keys that sign cookies, and keys that encrypt secrets in the database.',
       commands: [generateKey],
     },
     doctor,
@@ -39,7 +39,7 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     audit: {
       summary: 'The audit log: sign-ins, changes and recorded refusals.',
       details:
-        'One JSON object per line. `seq` increases, but does not count the rows; the last line of standard error holds\nthe last `seq`. Pass it to --since-seq to continue from there, without a gap or a repeat.\n\nExamples:\n  cellkeep audit export --since-seq 0\n  cellkeep audit export --event-type login --outcome failure\n  cellkeep audit export --out audit.jsonl',
+        'One JSON object per line. `seq` increases, but not always by one. The last line of standard error holds the last\n`seq`: pass it to --since-seq to continue from there, without a gap or a repeat.\n\nExamples:\n  cellkeep audit export --since-seq 0\n  cellkeep audit export --event-type login --outcome failure\n  cellkeep audit export --out audit.jsonl',
     },
   },
   People: {
@@ -55,14 +55,14 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     invite: {
       summary: 'Invite people to sign up.',
       details:
-        'CELLKEEP_INVITE_CLAIM says what claims an invite: without a mail server its e-mail and username, with one the\ntoken of its link besides.\n\nExamples:\n  cellkeep invite create --email grace@example.org\n  cellkeep invite send 0b9c… --reveal',
+        'CELLKEEP_INVITE_CLAIM sets what a signup needs to claim an invite. Default without a mail server: its e-mail and\nusername. Default with one: also the token of its link.\n\nExamples:\n  cellkeep invite create --email grace@example.org\n  cellkeep invite send 0b9c… --reveal',
     },
     ticket: {
       summary: 'One-time links: to set a password, to confirm an e-mail, to accept an invite.',
       details: `${ref}\n\nExamples:\n  cellkeep account reset-link ada\n  cellkeep ticket list ada --open`,
     },
     mail: {
-      summary: 'Messages to people: what became of them, and whether they can be sent.',
+      summary: 'Messages to people: list them with their state, and test whether mail can be sent.',
       details: 'Example:\n  cellkeep mail test ada@example.org',
     },
     settings: {
@@ -82,7 +82,7 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     },
     session: {
       summary: 'List and end sessions.',
-      details: `${ref} An ended session is refused at its next request, on\nevery server.\n\nExamples:\n  cellkeep session list ada\n  cellkeep session revoke-all ada`,
+      details: `${ref} A revoked session is refused at its next request, on\nevery server.\n\nExamples:\n  cellkeep session list ada\n  cellkeep session revoke-all ada`,
     },
     token: {
       summary: 'Create, list and revoke API tokens for scripts.',
@@ -90,7 +90,7 @@ const sections: Record<string, Record<string, Command | About | null>> = {
     },
     'bootstrap-token': {
       summary: 'The one-time token that creates the first account.',
-      details: 'Only its owner can read its file; a running server accepts the new token at once.',
+      details: 'Only the owner of the file can read it. A running server accepts the new token at once.',
     },
     'daemon-token': daemonToken,
   },

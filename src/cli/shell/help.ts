@@ -50,16 +50,16 @@ First steps
 
 People and scripts
   An account signs in with sessions (browsers) or API tokens (scripts) and acts through its actors: one,
-  unless you add more. Actors hold roles: \`admin\` manages accounts, the one \`keeper\` cannot be deleted,
-  others belong to your application. The audit log records every change; those of commands have \`via: cli\`.
+  unless you add more. Actors hold roles: \`admin\` manages accounts, the only \`keeper\` cannot be deleted,
+  others belong to your application. The audit log records every change; commands appear there with \`via: cli\`.
 
 How commands work
   They read the same configuration as the server (CELLKEEP_* variables and cellkeep.config.{ts,mjs,js,json} in
   the working directory; \`cellkeep config\` shows it), and work whether or not the server runs.
-  --json          one JSON object per line, for scripts; refusals too, with their reason
-  --yes           answers what some commands ask at a terminal before an irreversible change: their usage has it
-  passwords       are prompted for, or read from standard input; never from arguments or variables
-  exit codes      0 done, 1 refused (standard error says why), 2 wrong usage, 3 no database or not the
-                  schema of this version, 78 invalid configuration
+  --json          prints one JSON object per line, for scripts; refusals too, with their reason
+  --yes           answers yes to the question that commands with this option ask before an irreversible change
+  passwords       are prompted for or read from standard input, never from arguments or variables
+  exit codes      0 done, 1 refused (standard error says why), 2 wrong usage, 3 no database or another
+                  schema than this version needs, 78 invalid configuration
 `
 }

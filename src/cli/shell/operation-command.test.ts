@@ -87,7 +87,7 @@ it('a declaration is all that a command needs', async () => {
   })
   const command = operationCommand(greet as never)
   expect(command.usage).toBe('greet nicely REF WORD [ADDRESS | --none] [--times N] [--loud]')
-  expect(command.details).toMatch(/It may be refused:\n {2}There is no such account/)
+  expect(command.details).toMatch(/Possible refusals:\n {2}There is no such account/)
   const run = async (...args: string[]) => {
     const { io, said } = terminal()
     const code = await command.run(args, io)
@@ -118,7 +118,7 @@ describe('what cannot be taken back', () => {
       expect(said).toEqual({
         stdout: '',
         stderr:
-          'Everybody has to sign in again. Go on? (yes/no) Nothing was changed. (--yes answers without being asked.)\n',
+          'Everybody has to sign in again. Go on? (yes/no) Nothing was changed. To skip the question, add --yes.\n',
       })
     }
     const { io } = terminal()

@@ -139,5 +139,5 @@ function inWords(error: unknown, given: readonly Argument[], input: Input): unkn
 
 function refusalsOf(errors: readonly Reason[]): string | undefined {
   if (errors.length === 0) return undefined
-  return ['It may be refused:', ...errors.map((reason) => `  ${meaningOf(reason)}`)].join('\n')
+  return ['Possible refusals:', ...errors.map((reason) => `  ${meaningOf(reason)}`)].join('\n')
 }

@@ -30,7 +30,7 @@ it('a terminal is asked twice, supports editing, and shows nothing of the input'
   const asked = askPassword(io, 'ada')
   await type('correct hoX\u007frse\r', 'correct horse\r')
   expect(await asked).toBe('correct horse')
-  expect(screen()).toBe('New password for ada: \nThe same again: \n')
+  expect(screen()).toBe('New password for ada: \nRepeat the password: \n')
 })
 
 it('two different inputs are asked for again', async () => {
@@ -38,7 +38,7 @@ it('two different inputs are asked for again', async () => {
   const asked = askPassword(io, 'ada')
   await type('one of them\r', 'the other\r', 'a third\r', 'a third\r')
   expect(await asked).toBe('a third')
-  expect(screen()).toContain('They differ')
+  expect(screen()).toContain('The passwords differ')
 })
 
 it.each([
@@ -67,5 +67,5 @@ it.each([
   ['an empty line', ['\n']],
   ['more than any password has', ['x'.repeat(4097)]],
 ])('%s is wrong usage', async (_what, chunks) => {
-  await expect(askPassword(piped(...chunks), 'ada')).rejects.toThrow(/standard input/)
+  await expect(askPassword(piped(...chunks), 'ada')).rejects.toThrow(/^Standard input is/)
 })

@@ -15,8 +15,8 @@ export async function askPassword(io: CommandIo, whose: string): Promise<string>
   for (;;) {
     const first = await readPassword(io, `New password for ${whose}: `)
     if (!io.stdin.isTTY) return first
-    if ((await askHidden(io, 'The same again: ')) === first) return first
-    io.stderr.write('They differ; try again.\n')
+    if ((await askHidden(io, 'Repeat the password: ')) === first) return first
+    io.stderr.write('The passwords differ. Try again.\n')
   }
 }
 
@@ -24,8 +24,7 @@ export async function askPassword(io: CommandIo, whose: string): Promise<string>
 export async function readPassword(io: CommandIo, prompt: string): Promise<string> {
   if (io.stdin.isTTY) return await askHidden(io, prompt)
   const password = (await readAll(io, bytesMax, 'a password')).replace(/\r?\n$/, '')
-  if (password === '')
-    throw new WrongUsage('The password is read from standard input, which was empty: pipe it in.')
+  if (password === '') throw new WrongUsage('Standard input is empty. Pipe the password into the command.')
   return password
 }
 
@@ -36,7 +35,7 @@ export async function readAll({ stdin }: CommandIo, max: number, what: string): 
   for await (const part of stdin) {
     const bytes = Buffer.from(part)
     length += bytes.length
-    if (length > max) throw new WrongUsage(`The text on standard input is too long for ${what}.`)
+    if (length > max) throw new WrongUsage(`Standard input is too long for ${what}.`)
     parts.push(bytes)
   }
   return Buffer.concat(parts).toString('utf8')

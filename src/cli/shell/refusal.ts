@@ -10,32 +10,32 @@ const meanings: Partial<Record<Reason, string>> = {
   actor_required: 'The account has several actors. Choose one:',
   purge_not_confirmed: 'Nothing was removed. A purge cannot be undone.',
   cannot_delete_keeper: 'The account holds the role keeper.',
-  last_actor: 'An account must keep one live actor.',
+  last_actor: 'An account needs at least one actor.',
   actor_limit: 'The account has the maximum number of actors.',
   role_grant_path_not_allowed: 'This role cannot be granted or revoked by a command.',
   unknown_method: 'The scope names a method that does not exist.',
   role_grant_builtin_scoped: 'The roles keeper and admin are global: they take no scope.',
-  internal_error: 'The service failed unexpectedly.',
+  internal_error: 'The server failed unexpectedly.',
   busy: 'The machine is overloaded; try again.',
   service_unavailable: 'The database cannot be reached.',
-  second_factor_required: 'The account has a second factor, whose code is asked for at a terminal.',
+  second_factor_required: 'The account has a second factor; its code can be entered only at a terminal.',
 }
 
 /** What to do next, for messages that don't say it. */
 const hints: Partial<Record<Reason, string>> = {
-  account_not_found: '`cellkeep account list --deleted` shows them all.',
+  account_not_found: '`cellkeep account list --deleted` lists all accounts.',
   actor_not_found: '`cellkeep actor list REF` shows the actors of an account.',
   already_bootstrapped: '`cellkeep keeper transfer REF` makes another account the keeper.',
-  purge_not_confirmed: 'Add --confirm to do it.',
+  purge_not_confirmed: 'To do it, add --confirm.',
   cannot_delete_keeper: 'Run `cellkeep keeper transfer REF` with another account first.',
   cannot_delete_last_admin: 'Run `cellkeep role assign REF admin` for another account first.',
   cannot_revoke_last_admin: 'Run `cellkeep role assign REF admin` for another account first.',
   last_actor: '`cellkeep account delete REF` deletes the whole account.',
-  actor_limit: 'Remove one, or raise CELLKEEP_MAX_ACTORS.',
+  actor_limit: 'Remove an actor, or raise CELLKEEP_MAX_ACTORS.',
   role_grant_path_not_allowed:
-    'Declare it in the config file with the grant path `admin`; for keeper use `cellkeep keeper transfer`.',
-  unknown_method: 'docs/api.md lists the built-in ones, /api/openrpc.json all.',
-  internal_error: 'Its log has the cause, in the line with the event request_failed.',
+    'Declare the role in the config file with the grant path `admin`. For keeper, use `cellkeep keeper transfer`.',
+  unknown_method: 'docs/api.md lists the built-in methods, /api/openrpc.json lists all.',
+  internal_error: 'The line with the event request_failed in its log has the cause.',
   second_factor_required: 'Run the command at a terminal; in scripts set CELLKEEP_TOKEN.',
 }
 
@@ -56,11 +56,11 @@ function needsOf(facts: Facts) {
   const types = required_credential_types?.map((type) => type.replaceAll('_', ' ')).join(' or ')
   const method = /^rpc:(.*)$/s.exec(required_scope ?? '')?.[1]
   return [
-    types && `It takes a credential of the type ${types}.`,
-    required_roles && `It takes the role ${required_roles.join(' or ')}.`,
+    types && `This takes a credential of the type ${types}.`,
+    required_roles && `This takes the role ${required_roles.join(' or ')}.`,
     method &&
-      `It takes a token whose scope is full${isQuery(method) ? ', read_only' : ''} or names ${method}.`,
-    outcome === 'unknown' && 'Nobody can say whether it was done: look before you repeat it.',
+      `This takes a token whose scope is full${isQuery(method) ? ', read_only' : ''} or names ${method}.`,
+    outcome === 'unknown' && 'It is unknown whether it was done: check before you repeat it.',
     retry_after !== undefined && `Try again in ${retry_after} s.`,
   ].filter((need): need is string => !!need)
 }

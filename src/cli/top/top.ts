@@ -15,7 +15,7 @@ export const top = command({
   usage: '[--once]',
   summary: 'Watch the nodes and their database, every two seconds.',
   details:
-    'It reads what the nodes wrote last, so it also shows those that hang. Keys: q ends it, space holds it, s sorts by\nthe next column, d drains a node. --once, --json or without a terminal: one frame.',
+    'Shows what each node last reported, so it also shows nodes that hang. Keys: q quits, space pauses, s sorts by the\nnext column, d drains a node. With --once or --json, or without a terminal, it prints one frame and exits.',
   options: { once: { type: 'boolean' } },
   run: ({ options, out, io }) =>
     withService(io, async ({ app }) => {
@@ -59,7 +59,7 @@ async function watch(app: App, { stdin, stdout }: CommandIo): Promise<void> {
     ]
     const text = last ? frameText(last.frame, order) : ''
     stdout.write(
-      `\u001b[H\u001b[J${text}\n${notes.filter(Boolean).join(' ') || 'q quit  space hold  s sort  d drain'}`,
+      `\u001b[H\u001b[J${text}\n${notes.filter(Boolean).join(' ') || 'q quit  space pause  s sort  d drain'}`,
     )
   }
   const refresh = async (): Promise<void> => {

@@ -19,7 +19,10 @@ export function startBackgroundSteps(
   const { everyMs = againMs, isBehind = () => false, ...rest } = options
   const contracts = namesOf(pending.filter(({ kind }) => kind === 'contract'))
   if (contracts.length > 0)
-    log.info({ steps: contracts }, 'steps that remove what older versions use wait for `cellkeep migrate`')
+    log.info(
+      { steps: contracts },
+      'steps that remove what older versions use are pending; run `cellkeep migrate`',
+    )
   const ending = new AbortController()
   const { signal } = ending
   let timer: NodeJS.Timeout | undefined
@@ -33,7 +36,7 @@ export function startBackgroundSteps(
       if (!signal.aborted)
         log.error(
           { event: 'migration_failed', err },
-          'a migration in the background failed; it is tried again',
+          'a migration in the background failed and will be tried again',
         )
     }
     again()

@@ -26,13 +26,17 @@ export function expectedColumns(file: string = join(migrationsDirectory, 'schema
 /** Throws a StartError if the map has no column. */
 export function requireColumns(expected: ExpectedColumns): void {
   if ([...expected.values()].some((columns) => columns.length > 0)) return
-  throw new StartError('schema_map_empty', 'No expected columns are known; install the package again.', 3)
+  throw new StartError(
+    'schema_map_empty',
+    'The package lacks the list of expected columns. Install it again.',
+    3,
+  )
 }
 
 function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (cause) {
-    throw new StartError('schema_map_empty', `Cannot read ${file}; install the package again.`, 3, { cause })
+    throw new StartError('schema_map_empty', `Cannot read ${file}. Install the package again.`, 3, { cause })
   }
 }

@@ -130,7 +130,7 @@ test('an older version starts beside a newer schema that lets it, and says so', 
     await expect(migrate(connection, { ...older, mode })).rejects.toMatchObject({
       reason: 'binary_older_than_db',
       exitCode: 3,
-      message: expect.stringMatching(/this one, 0\.1\.0,.*9002_later needs 0\.3\.0/),
+      message: expect.stringMatching(/this version, 0\.1\.0,.*9002_later needs 0\.3\.0/),
     })
   expect(await migrate(connection, { version: '0.3.0-rc.1' })).toMatchObject({ applied: [] })
 })
@@ -148,7 +148,7 @@ test('a contract waits until no node is alive that is older', async () => {
   await expect(migrate(connection, { directory, mode: 'run' })).rejects.toMatchObject({
     reason: 'contract_blocked',
     exitCode: 3,
-    message: expect.stringMatching(/9003_drop .*before version 0\.2\.0 .*kiel \(0\.1\.9\)/),
+    message: expect.stringMatching(/9003_drop .*older than version 0\.2\.0 .*kiel \(0\.1\.9\)/),
   })
   expect(
     await one(client, `select count(*)::integer as there from schema_migration where name = '9003_drop'`),

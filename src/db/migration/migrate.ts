@@ -107,7 +107,7 @@ async function apply(
     log?.info({ migration: step.name, kind: step.kind }, 'migration applied')
   }
   const onWait = (): void =>
-    log?.warn({ event: 'migration_waits' }, 'another process migrates the database; waiting for it')
+    log?.warn({ event: 'migration_waits' }, 'waiting for another process that is migrating the database')
   const locked = (name: string, work: () => Promise<void>): Promise<boolean> => {
     runner.at = 'waiting for the migration lock'
     const { client, signal } = runner
@@ -153,9 +153,10 @@ function explained(error: unknown, at: string): StartError {
   if (error instanceof StartError) return error
   const text = `Migration failed (${at}): ${textOf(error)}.`
   if (takesNoWrites(error))
-    return refuse('db_read_only', `${text} The URL leads to a standby: name the primary.`, error)
+    return refuse('db_read_only', `${text} The URL leads to a standby. Set it to the primary.`, error)
   const lost = databaseRefusal(error)?.data.reason === 'service_unavailable'
-  const next = 'What was not finished is undone, or continued by the next run: fix the cause and start again.'
+  const next =
+    'What was not finished was undone, or the next run continues it. Fix the cause and start again.'
   return refuse(lost ? 'db_unreachable' : 'migration_failed', `${text} ${next}`, error)
 }
 
@@ -208,9 +209,12 @@ async function requireSuitable(client: pg.Client): Promise<void> {
   )
   const server = rows[0]
   if (server === undefined || server.version < 150_000)
-    throw refuse('db_unsuitable', `PostgreSQL ${server?.name} is too old; use version 15 to 18.`)
+    throw refuse('db_unsuitable', `PostgreSQL ${server?.name} is too old. Use version 15 to 18.`)
   if (server.encoding !== 'UTF8')
-    throw refuse('db_unsuitable', `The database is encoded in ${server.encoding}; create one with UTF8.`)
+    throw refuse(
+      'db_unsuitable',
+      `The encoding of the database is ${server.encoding}. Create a database with UTF8.`,
+    )
 }
 
 export { migrationNames, migrationsDirectory } from './steps.ts'

@@ -75,8 +75,8 @@ export const blockersOf: string = `
 
 function lockText({ at, patience: { tries } }: Runner, blocker: Blocker | undefined): string {
   const who = blocker
-    ? `the server process ${blocker.pid} (${blocker.application}) has been in the way for ${Math.round(blocker.seconds)} s: ` +
+    ? `the server process ${blocker.pid} (${blocker.application}) has held it for ${Math.round(blocker.seconds)} s: ` +
       `let it end, or run \`select pg_terminate_backend(${blocker.pid})\``
-    : 'somebody else held it'
-  return `${at} did not get its lock in ${tries} tries; ${who}. Then run \`cellkeep migrate\` again: the steps before it are kept.`
+    : 'another session held it'
+  return `${at} did not get its lock in ${tries} tries; ${who}. Then run \`cellkeep migrate\` again: the steps before it are done.`
 }

@@ -74,7 +74,7 @@ export function compare(steps: readonly Step[], records: readonly Record[], vers
       throw refuse(
         'migration_name_divergence',
         `The database records ${chain[at]?.name} where this version has ${expand[at]?.name ?? 'no migration'}. ` +
-          'It belongs to another program or branch: use its own version, or another database.',
+          'It belongs to another program or branch. Use the version that made it, or another database.',
       )
   }
   return {
@@ -90,7 +90,7 @@ function requireCompatible(unknown: readonly Record[], version: string): void {
   const named = above.map(({ name, needs }) => (needs === null ? name : `${name} needs ${needs}`))
   throw refuse(
     'binary_older_than_db',
-    `This database was migrated by a newer version, and this one, ${version}, does not work with it any more ` +
+    `This database was migrated by a newer version, and this version, ${version}, no longer works with it ` +
       `(${named.join(', ')}). Install that version or a later one.`,
   )
 }

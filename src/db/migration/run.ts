@@ -65,8 +65,8 @@ async function requireNodes(client: pg.Client, { name, needs }: Step): Promise<v
   if (older.length === 0) return
   throw refuse(
     'contract_blocked',
-    `${name} takes away what nodes before version ${needs} use, and these are alive: ${older.join(', ')}. ` +
-      'Replace or stop them, and run `cellkeep migrate` again 15 seconds later.',
+    `${name} removes what nodes older than version ${needs} use, and these are alive: ${older.join(', ')}. ` +
+      'Stop or upgrade them, and run `cellkeep migrate` again 15 seconds later.',
   )
 }
 
@@ -75,7 +75,7 @@ async function makeSchema(client: pg.Client, schema: string): Promise<void> {
     refuse(
       'migration_failed',
       `The database user may not create ${what}. Let an owner of the database run \`${remedy}\`, or set ` +
-        'CELLKEEP_DATABASE_SCHEMA to a schema of that user.',
+        'CELLKEEP_DATABASE_SCHEMA to a schema that this user owns.',
       error,
     )
   const { rows } = await client.query<{ may: boolean | null }>(
@@ -109,7 +109,7 @@ export async function requireRoom(client: pg.Client, steps: readonly Step[]): Pr
   if (found)
     throw refuse(
       'foreign_tables',
-      `The schema ${found.schema} holds ${found.tables}, which another program made. Nothing was changed: set ` +
+      `The schema ${found.schema} holds ${found.tables}, which another program made. Nothing was changed. Set ` +
         `CELLKEEP_DATABASE_SCHEMA (\`database_schema\`) to a schema without them, such as ${found.schema === 'cellkeep' ? 'cellkeep_own' : 'cellkeep'}.`,
     )
 }

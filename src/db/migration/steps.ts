@@ -24,16 +24,16 @@ export function migrationNames(directory: string = migrationsDirectory): string[
   try {
     files = readdirSync(directory).filter((file) => file.endsWith('.sql') && file !== 'schema.sql')
   } catch (error) {
-    throw refuse('migrations_missing', `Cannot read ${directory}; install the package again.`, error)
+    throw refuse('migrations_missing', `Cannot read ${directory}. Install the package again.`, error)
   }
   const wrong = files.find((file) => !/^[0-9]{4}_[a-z0-9_]+\.sql$/.test(file))
   if (wrong !== undefined)
     throw refuse(
       'migrations_missing',
-      `${join(directory, wrong)} is not named like 0001_name.sql; rename it.`,
+      `${join(directory, wrong)} is not named like 0001_name.sql. Rename it.`,
     )
   if (files.length === 0)
-    throw refuse('migrations_missing', `${directory} holds no migrations; install the package again.`)
+    throw refuse('migrations_missing', `${directory} holds no migrations. Install the package again.`)
   return files.map((file) => file.slice(0, -'.sql'.length)).sort()
 }
 
@@ -47,7 +47,7 @@ export const readSteps = (directory: string = migrationsDirectory): Step[] =>
     if (kind === undefined || needs === undefined)
       throw refuse(
         'migrations_missing',
-        `${join(directory, name)}.sql does not begin with a line like \`-- cellkeep: kind=expand needs=0.4.0\`; add it.`,
+        `${join(directory, name)}.sql does not begin with a line like \`-- cellkeep: kind=expand needs=0.4.0\`. Add it.`,
       )
     return { name, kind: kind as Kind, needs, text }
   })

@@ -54,15 +54,15 @@ export function createAdmission(
     if (timeline !== null && known.timeline !== null && timeline < known.timeline)
       throw new Unfit(
         'timeline',
-        `the server is on timeline ${timeline}, older than ${known.timeline}: a primary that was replaced, or a restored one. Restart this process to accept it`,
+        `the server is on timeline ${timeline}, older than ${known.timeline}, so it is a primary that was replaced, or a restored one. To accept it, restart this process`,
       )
     if (known.cluster !== null && answer.cluster !== null && answer.cluster !== known.cluster)
       throw new Unfit(
         'cluster',
-        'the server holds another database than before: a restored or foreign one. Restart this process to accept it',
+        'the server holds another database than before, a restored or foreign one. To accept it, restart this process',
       )
     if (hasLimits) requireLimits(answer, limits)
-    if (answer.read_only) throw new Unfit('read_only', 'the database is set read-only')
+    if (answer.read_only) throw new Unfit('read_only', 'the database is set to read-only')
     clock.measured(answer.clock_ms, sentAt)
     const isLater = timeline !== null && timeline > (known.timeline ?? timeline)
     known = { timeline: timeline ?? known.timeline, cluster: answer.cluster ?? known.cluster }
@@ -146,7 +146,7 @@ export async function takesWrites(client: pg.Client): Promise<void> {
     'pg_is_in_recovery() as is_standby',
   )
   if (is_standby) throw new Unfit('read_only', 'the server is a standby')
-  if (read_only) throw new Unfit('read_only', 'the database is set read-only')
+  if (read_only) throw new Unfit('read_only', 'the database is set to read-only')
 }
 
 type Mode = { read_only: boolean; is_set: boolean }

@@ -40,7 +40,7 @@ export function createBreaker({ waitMs, probe, onAway, onError }: BreakerOptions
   const open = (sought: typeof away): void => {
     if (away !== sought) return
     isOpen = true
-    onError(last, 'there is no primary, calls are refused at once until there is one', 'breaker_open')
+    onError(last, 'there is no primary; calls are refused at once until there is one', 'breaker_open')
     away?.reject(last)
   }
   const seek = async (sought: typeof away, since: number): Promise<void> => {
@@ -76,7 +76,7 @@ export function createBreaker({ waitMs, probe, onAway, onError }: BreakerOptions
       const isStale = error instanceof Unfit && error.why === 'timeline'
       onError(
         error,
-        'no database server can be used, calls wait for a primary',
+        'no database server can be used; calls wait for a primary',
         isStale ? 'stale_primary' : 'db_lost',
       )
       void seek(away, since)

@@ -20,7 +20,7 @@ export function lostNames(
     if (count === toleratedMax + 1)
       onError(
         error,
-        'a connection pooler loses prepared statements: set CELLKEEP_DATABASE_STATEMENTS=unnamed (`database_statements`)',
+        'a connection pooler loses prepared statements; set CELLKEEP_DATABASE_STATEMENTS=unnamed (`database_statements`)',
         'statement_names_lost',
       )
   }

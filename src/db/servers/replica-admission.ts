@@ -32,13 +32,13 @@ type Known = Pick<Admission, 'timeline' | 'cluster'>
 /** Rejects with `Unfit` if this is no standby of that primary. */
 export async function judgeStandby(client: pg.Client, primary: Known): Promise<Answer> {
   const answer = (await client.query<Answer>(question)).rows[0] as Answer
-  if (!answer.in_recovery) throw new Unfit('read_only', 'the server is no standby: it takes writes')
+  if (!answer.in_recovery) throw new Unfit('read_only', 'the server is not a standby: it accepts writes')
   if (answer.cluster !== primary.cluster)
     throw new Unfit('cluster', 'the server holds another database than the primary')
   if (answer.timeline !== primary.timeline)
     throw new Unfit(
       'timeline',
-      `the server is on timeline ${answer.timeline}, the primary on ${primary.timeline}. After a fail-over it may take minutes until a standby says so, unless the role has pg_monitor`,
+      `the server is on timeline ${answer.timeline}, the primary on ${primary.timeline}. After a fail-over, a standby may take minutes to report its new timeline unless the role has pg_monitor`,
     )
   return answer
 }

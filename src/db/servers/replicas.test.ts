@@ -261,7 +261,7 @@ it('the doctor says which replica is not used, and why', async () => {
   // A session reports its reads when it ends.
   await expect.poll(rowsRead).toBeGreaterThan(before)
   expect(await found([primary.url, standby.url, 'postgres://cellkeep@127.0.0.1:1/none'])).toEqual([
-    expect.stringContaining('replica_down: Replica 1 is not used: the server is no standby'),
+    expect.stringContaining('replica_down: Replica 1 is not used: the server is not a standby'),
     expect.stringContaining('replica_down: Replica 3 is not used: connect ECONNREFUSED'),
   ])
   await replay('pause')
@@ -288,7 +288,7 @@ it('a backup from a replica has everything that was acknowledged before it began
   expect(await backup()).toMatchObject({ code: 2 })
   expect(await backup(primary.url)).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('No replica can be used: the server is no standby'),
+    stderr: expect.stringContaining('No replica can be used: the server is not a standby'),
   })
 
   await replay('pause')

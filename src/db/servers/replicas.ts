@@ -39,7 +39,7 @@ export async function openReplicas(
       if (!/^(42|0A)/.test(codeOf(error))) throw error
       onError(
         withoutValues(error),
-        'no replica is used: the primary does not tell its place in the log',
+        'no replica is used, because the primary does not tell its position in the write-ahead log',
         'replica_down',
       )
       return true
@@ -59,7 +59,7 @@ export async function openReplicas(
       onChange: (why) => {
         warnings?.[all.every(({ isFit }) => isFit) ? 'delete' : 'add']('replica_down')
         if (why !== undefined)
-          onError(why, `replica ${index + 1} is not used, others answer its reads`, 'replica_down')
+          onError(why, `replica ${index + 1} is not used; other servers answer its reads`, 'replica_down')
       },
     }),
   )

@@ -25,7 +25,7 @@ export async function requireSuitable(options: Options): Promise<void> {
     if (isPooled && isDirect)
       throw new StartError(
         'pooler_transaction_mode',
-        'Two sessions hold the same advisory lock: the database URL leads through a connection pooler in transaction mode. Set CELLKEEP_DATABASE_DIRECT_URL (`database_direct_url`) to a URL past it.',
+        'The database URL leads through a connection pooler in transaction mode: two sessions got the same advisory lock. Set CELLKEEP_DATABASE_DIRECT_URL (`database_direct_url`) to a URL past the pooler.',
         78,
       )
     await requireLimits(options, one)
@@ -55,7 +55,7 @@ async function requireLimits(options: Options, client: pg.Client): Promise<void>
     if (!(error instanceof Unfit) || error.why !== 'settings') throw error
     throw new StartError(
       'limits_not_in_force',
-      `A connection pooler, or the role, overrules the settings of a connection; ${error.message}. Run as an owner of the role, with its name, then let the pooler reconnect:\n${roleSettings('ROLE', limits)}`,
+      `A connection pooler, or the role, overrides the settings of a connection: ${error.message}. As an owner of the role, run these statements with its name, then let the pooler reconnect:\n${roleSettings('ROLE', limits)}`,
       78,
     )
   })

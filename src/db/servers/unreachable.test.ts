@@ -53,7 +53,7 @@ test('a URL past which the direct one leads is named as unreachable, by the star
   const { url } = await kept(migratedDatabase)
   const refused = await refusalOf('postgres://nobody@127.0.0.1:1/none', { database_direct_url: url.href })
   expect(refused).toMatchObject({ reason: 'db_unreachable', exitCode: 3 })
-  expect(refused.message).toMatch(/ECONNREFUSED.*Check that it runs\./)
+  expect(refused.message).toMatch(/ECONNREFUSED.*Check that the database server is running\./)
   const env = {
     CELLKEEP_DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
     CELLKEEP_DATABASE_DIRECT_URL: url.href,
@@ -69,7 +69,7 @@ test('a user with fewer connections than a start needs is told so', async () => 
   await (await database.open()).query(`grant create on database ${database.name} to ${database.name}_guest`)
   const refused = await refusalOf(guest)
   expect(refused).toMatchObject({ reason: 'db_unreachable', exitCode: 3 })
-  expect(refused.message).toMatch(/too many connections.*Give the server and the user more connections/)
+  expect(refused.message).toMatch(/too many connections.*Allow the server and the user more connections/)
 })
 
 test('a refused connection names what to change', async () => {
@@ -87,7 +87,7 @@ test('a refused connection names what to change', async () => {
   for (const option of ['-c nope=1', '-c work_mem=x']) {
     const wrong = new URL(url)
     wrong.searchParams.set('options', option)
-    expect((await refusalOf(wrong.href)).message).toMatch(/parameter.*Mend `options` in the URL/)
+    expect((await refusalOf(wrong.href)).message).toMatch(/parameter.*Correct `options` in the URL/)
   }
 })
 

@@ -7,7 +7,7 @@ export function unreachable(error: unknown): StartError {
   if (error instanceof Unfit)
     return new StartError(
       'db_read_only',
-      `The database cannot be written: ${error.message}. Lead the URL to the primary, or list all servers in it.`,
+      `The database cannot be written: ${error.message}. Set the URL to the primary, or list all servers in it.`,
       3,
       { cause: error },
     )
@@ -31,14 +31,14 @@ function remedyOf(error: unknown): string {
   const text = textOf(error)
   if (code.startsWith('28') || text.startsWith('SASL'))
     return 'Check the user and the password in the URL, and pg_hba.conf of the server.'
-  if (code === '3D000') return 'Create it, or mend its name in the URL.'
+  if (code === '3D000') return 'Create the database, or correct its name in the URL.'
   if (code === '42501') return 'Let an owner of the database run `grant connect on database NAME to USER`.'
   if (code === '55000') return 'Let an administrator run `alter database NAME allow_connections true`.'
   if (code === '42704' || code.startsWith('22'))
-    return 'Mend `options` in the URL. PostgreSQL must be 15 to 18.'
+    return 'Correct `options` in the URL. Use PostgreSQL 15 to 18.'
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'Check the host in the URL.'
-  if (code === '53300') return 'Give the server and the user more connections, or each node fewer.'
+  if (code === '53300') return 'Allow the server and the user more connections, or give each node fewer.'
   if (/certificate|SSL|PEM|, open '/.test(text))
-    return 'Check sslmode, sslrootcert, sslcert and sslkey in the URL; docs/operations.md has them under TLS.'
-  return 'Check that it runs.'
+    return 'Check sslmode, sslrootcert, sslcert and sslkey in the URL; docs/operations.md explains them under TLS.'
+  return 'Check that the database server is running.'
 }
