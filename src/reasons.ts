@@ -90,7 +90,7 @@ const reasons = {
   },
   db_other_database: {
     code: -32007,
-    doc: 'Readiness: the URL leads to another database than before, restored or foreign; restart the node to accept it.',
+    doc: 'Readiness: the URL leads to another database than before, restored, foreign or empty; restart the node to accept it.',
   },
   stale_primary: {
     code: -32007,

@@ -56,10 +56,12 @@ export function createAdmission(
         'timeline',
         `the server is on timeline ${timeline}, older than ${known.timeline}: a primary that was replaced, or a restored one. Restart this process to accept it`,
       )
-    if (known.cluster !== null && answer.cluster !== null && answer.cluster !== known.cluster)
+    if (known.cluster !== null && answer.cluster !== known.cluster)
       throw new Unfit(
         'cluster',
-        'the server holds another database than before: a restored or foreign one. Restart this process to accept it',
+        answer.cluster === null
+          ? 'the database no longer has the tables of this service: an empty or foreign one. Lead the URL to the former one, or restart this process to accept this one'
+          : 'the server holds another database than before: a restored or foreign one. Restart this process to accept it',
       )
     if (hasLimits) requireLimits(answer, limits)
     if (answer.read_only) throw new Unfit('read_only', 'the database is set read-only')
