@@ -90,7 +90,7 @@ const reasons = {
   },
   db_other_database: {
     code: -32007,
-    doc: 'Readiness: the URL leads to another database than before, a restored or foreign one. To accept it, restart the node.',
+    doc: 'Readiness: the URL leads to another database than before: a restored, foreign or empty one. To accept it, restart the node.',
   },
   stale_primary: {
     code: -32007,

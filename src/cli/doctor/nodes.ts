@@ -1,4 +1,5 @@
 import { type Database, sql } from '../../db/db.ts'
+import { connectionLimits } from '../../db/servers/suitable.ts'
 import { skewMaxMs } from '../../nodes/node-row.ts'
 import { type NodeView, readNodes } from '../../nodes/nodes.ts'
 import type { Finding } from './files.ts'
@@ -57,7 +58,19 @@ async function connectionFindings(db: Database, alive: readonly NodeView[]): Pro
   const { max, used } = await db.one<{ max: number; used: number }>(sql`
     select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as max,
       (select count(*) from pg_stat_activity where backend_type = 'client backend') as used`)
+  const limits = await db.rows<{ whose: string; allowed: number }>(
+    sql`${sql.raw(connectionLimits)} order by allowed`,
+  )
   const wanted = alive.reduce((all, { info }) => all + info.pool.max + perNode, 0)
+  const held = limits.find(({ allowed }) => wanted > allowed)
+  if (held)
+    return [
+      {
+        finding: 'connections_short',
+        what: `The ${held.whose} allows ${held.allowed} connections, and the nodes may open ${wanted}.`,
+        remedy: `Run \`alter ${held.whose} connection limit ${wanted + spare}\` as an administrator, or lower CELLKEEP_DATABASE_POOL_MAX.`,
+      },
+    ]
   if (wanted + spare <= max && used + spare <= max) return []
   return [
     {

@@ -56,10 +56,14 @@ export function createAdmission(
         'timeline',
         `the server is on timeline ${timeline}, older than ${known.timeline}, so it is a primary that was replaced, or a restored one. To accept it, restart this process`,
       )
-    if (known.cluster !== null && answer.cluster !== null && answer.cluster !== known.cluster)
+    // Without its search_path a session sees no table either: then that is what the operator has to know.
+    if (hasLimits && answer.cluster === null) requireLimits(answer, limits)
+    if (known.cluster !== null && answer.cluster !== known.cluster)
       throw new Unfit(
         'cluster',
-        'the server holds another database than before, a restored or foreign one. To accept it, restart this process',
+        answer.cluster === null
+          ? 'the database no longer has the tables of this service: it is empty or a foreign one. Set the URL to the former one, or, to accept this one, restart this process'
+          : 'the server holds another database than before, a restored or foreign one. To accept it, restart this process',
       )
     if (hasLimits) requireLimits(answer, limits)
     if (answer.read_only) throw new Unfit('read_only', 'the database is set to read-only')

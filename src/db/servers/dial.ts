@@ -19,6 +19,8 @@ export type Dial = {
   /** Called for each server that was tried; without an error it is used. */
   tried?(error?: unknown): void
   withinMs?: number
+  /** True: the session may be another one for each transaction, so none of its settings is changed. */
+  isPooled?: boolean
 }
 
 type Target = { connection: Connection; address: string | undefined; key: string }
@@ -32,7 +34,9 @@ const optionless = new Set<string | undefined>()
  * A connection to the first server that the judge accepts. Names are resolved anew each time, and all addresses of a
  * name are tried. Rejects with the most telling of the failures.
  */
-export async function dial({ connection, config, judge, tried, withinMs = allMs }: Dial): Promise<pg.Client> {
+export async function dial(options: Dial): Promise<pg.Client> {
+  const { connection, config, judge, tried, withinMs = allMs } = options
+  const { isPooled = connection.direct !== undefined } = options
   const { connectionString: list } = connection
   const url = list === undefined ? undefined : parseDatabaseUrl(list)
   if (typeof url === 'string') throw new Error(`The database URL ${url}`)
@@ -48,7 +52,7 @@ export async function dial({ connection, config, judge, tried, withinMs = allMs 
     const limit = Math.min(each, until - performance.now())
     if (limit <= 0) break
     try {
-      const client = await attempt(config(one), { address, limit, judge, list })
+      const client = await attempt(config(one), { address, limit, judge, list, isPooled })
       last.set(list, key)
       tried?.()
       return client
@@ -91,10 +95,19 @@ const resolved = (host: string, note: (error: unknown) => void): Promise<{ addre
     return []
   })
 
-type Attempt = Pick<Dial, 'judge'> & { address: string | undefined; limit: number; list: string | undefined }
+type Attempt = Pick<Dial, 'judge'> & {
+  address: string | undefined
+  limit: number
+  list: string | undefined
+  isPooled: boolean
+}
+
+/** Not a start-up option, because servers before 17 refuse a connection that names this setting. */
+const withoutTransactionLimit = `select set_config('transaction_timeout', '0', false)
+  where current_setting('transaction_timeout', true) <> '0'`
 
 async function attempt(config: pg.ClientConfig, how: Attempt): Promise<pg.Client> {
-  const { address, limit, judge, list } = how
+  const { address, limit, judge, list, isPooled } = how
   const { options, ...rest } = config
   const hasOptions = options !== undefined && !optionless.has(list)
   const client = new pg.Client({
@@ -107,6 +120,7 @@ async function attempt(config: pg.ClientConfig, how: Attempt): Promise<pg.Client
   const timer = setTimeout(() => cut(client, new Error('timeout expired')), limit)
   try {
     await client.connect()
+    if (!isPooled) await client.query(withoutTransactionLimit)
     await judge(client)
     return client
   } catch (error) {

@@ -47,3 +47,22 @@ test('a default that ends idle sessions ends none of the pool', async () => {
   expect(await db.rows(asked)).toEqual([{ ends: '0' }])
   expect(await db.readOnly.point(asked)).toEqual([{ ends: '0' }])
 })
+
+// transaction_timeout is a setting of PostgreSQL 17 and newer.
+test('a default that ends transactions ends none of the pool', async () => {
+  const { connection, open, drop } = await emptyDatabase()
+  onTestFinished(drop)
+  const name = pg.escapeIdentifier(connection.database as string)
+  const client = await open()
+  const { rows } = await client.query(
+    `select current_setting('transaction_timeout', true) is not null as has`,
+  )
+  const set = rows[0].has ? 'transaction_timeout' : 'idle_in_transaction_session_timeout'
+  await client.query(`alter database ${name} set ${set} = '50ms'`)
+  const service = await testService({ database_url: toUrl(connection) })
+  onTestFinished(() => service.close())
+  const { db } = service.service.app
+  const slow = sql`select pg_sleep(0.2) is null as woke`
+  expect(await db.rows(slow)).toEqual([{ woke: false }])
+  expect(await db.readOnly.point(slow)).toEqual([{ woke: false }])
+})

@@ -74,6 +74,7 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
       config: (one) => configOf(one, context, '-c default_transaction_read_only=on'),
       judge: async (client) => void (await judgeReplica(client, limits, admission, clock)),
       withinMs: silenceMs,
+      isPooled,
     })
     live.set(client, timeline)
     client.once('end', () => live.delete(client))

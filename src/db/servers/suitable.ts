@@ -29,6 +29,7 @@ export async function requireSuitable(options: Options): Promise<void> {
         78,
       )
     await requireLimits(options, one)
+    await requireConnections(one)
     return isDirect ? await flawOf(one, other) : undefined
   })
   const flaw = isDirect
@@ -60,6 +61,31 @@ async function requireLimits(options: Options, client: pg.Client): Promise<void>
     )
   })
 }
+
+/** One for signals, one for short reads, one of the pool: with fewer, a node would start and never be ready. */
+const connectionsMin = 3
+
+async function requireConnections(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ whose: string; allowed: number }>(
+    `select whose, allowed from (${connectionLimits}) limits where allowed < ${connectionsMin}`,
+  )
+  const [short] = rows
+  if (short)
+    throw new StartError(
+      'connections_short',
+      `The ${short.whose} allows ${short.allowed} connections, but a node needs ${connectionsMin} at least, and up to CELLKEEP_DATABASE_POOL_MAX + 4. Run \`alter ${short.whose} connection limit N\` as an administrator, with a larger N.`,
+      3,
+    )
+}
+
+/** The connection limits of the role and of the database, where they have one. Superusers are not held to them. */
+export const connectionLimits = `
+  select format('role %I', rolname) as whose, rolconnlimit as allowed
+    from pg_roles where rolname = session_user and rolconnlimit >= 0 and not rolsuper
+   union all
+  select format('database %I', datname), datconnlimit
+    from pg_database, pg_roles
+   where datname = current_database() and datconnlimit >= 0 and rolname = session_user and not rolsuper`
 
 /** Runs `work` on two sessions. Rejects with a StartError if they cannot be opened. */
 export async function withTwo<T>(
