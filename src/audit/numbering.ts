@@ -1,4 +1,5 @@
 import { type Database, type Sql, sql } from '../db/db.ts'
+import { ServiceError } from '../errors.ts'
 
 /** How far the log is numbered. */
 export type Position = {
@@ -19,14 +20,25 @@ export async function numberRows(db: Pick<Database, 'one' | 'readOnly' | 'replic
     const { is_waiting, ...position } = await db.readOnly.one<Position & { is_waiting: boolean }>(
       sql`select seq, partition_rows, audit_waiting() as is_waiting from audit_position`,
     )
-    const { numbered } = is_waiting
-      ? await db.one<{ numbered: number }>(sql`select audit_number(${sql.raw(numberedMax)}) as numbered`)
-      : { numbered: 0 }
+    const numbered = is_waiting ? await numberSome(db) : 0
     // Fewer: all committed rows are numbered, or no partition can be created for them.
     if (numbered === numberedMax) continue
     // So that replicas show the numbers too.
     await db.replicas?.fence.take()
     return position
+  }
+}
+
+/** How many rows it has moved. None on a full disk, so that the log can still be read there. */
+async function numberSome(db: Pick<Database, 'one'>): Promise<number> {
+  try {
+    const { numbered } = await db.one<{ numbered: number }>(
+      sql`select audit_number(${sql.raw(numberedMax)}) as numbered`,
+    )
+    return numbered
+  } catch (error) {
+    if (!(error instanceof ServiceError && error.data.reason === 'storage_full')) throw error
+    return 0
   }
 }
 
