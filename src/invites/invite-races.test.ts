@@ -166,7 +166,8 @@ describe('invite_create', () => {
     await other.begin('select from invite where username = $1 for update', [username])
     const expires_at = new Date(Date.now() + 1000).toISOString()
     const late = create({ username, expires_at })
-    await other.blocks(1)
+    // On a busy machine its end may pass before it waits.
+    await Promise.race([late, other.blocks(1)])
     await other.query('select pg_sleep_until($1)', [expires_at])
     await other.commit()
     expect(await late).toBe('invalid_params')

@@ -27,7 +27,7 @@ test('a start with a role that has too few connections for one node is refused w
     message: expect.stringContaining(`The role ${role} allows 2 connections`),
   })
   await operator.query(`alter role ${role} connection limit 3`)
-  const service = await createService({ database_url, cookie_keys })
+  await using service = await createService({ database_url, cookie_keys })
   const ready = await service.fetch(new Request('http://localhost/ready'), { address: '127.0.0.1' })
   expect(await ready.json()).toEqual({ ready: true })
   await operator.query(`alter role ${role} connection limit 13`)
@@ -37,5 +37,4 @@ test('a start with a role that has too few connections for one node is refused w
     what: `The role ${role} allows 13 connections, and the nodes may open 14.`,
     remedy: expect.stringContaining(`alter role ${role} connection limit`),
   })
-  await service.close()
 })
