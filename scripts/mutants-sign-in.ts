@@ -64,7 +64,7 @@ export const signInGroups: Group[] = [
       ['|| !is_verified', ''],
       [`throw committed(fail('passkey_refused'))`, `throw fail('passkey_refused')`],
       ['if (count >= passkeysMax)', 'if (false)'],
-      ['and expires_at > now()', ''],
+      ['and expires_at > statement_timestamp()', ''],
       [`await db.run(strengthen(credential.id, 'passkey'))`, ''],
     ],
   },
@@ -129,7 +129,7 @@ export const signInGroups: Group[] = [
     tests: ['src/second-factor/account_totp.test.ts', 'src/second-factor/second_factor.test.ts'],
     mutants: [
       ['and session_id = ${credential.id}', ''],
-      ['and created_at > now() - ${pendingFor}', ''],
+      ['and created_at > statement_timestamp() - ${pendingFor}', ''],
       [', last_step = ${step}', ''],
     ],
   },
@@ -217,7 +217,7 @@ export const signInGroups: Group[] = [
   {
     file: 'src/accounts/locks.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
-    mutants: [['expires_at > now() for no key update', 'expires_at > now()']],
+    mutants: [['statement_timestamp() for no key update', 'statement_timestamp()']],
   },
   weak('src/accounts/locks.ts', 'await requireFresh(app, db.rows, { account, credential })', ''),
   weak('src/accounts/password.ts', 'if (verified === noPassword) await', 'if (false) await'),
