@@ -205,6 +205,6 @@ describe('over HTTP', () => {
 
   it('refuses to start where another surface would be hidden', async () => {
     const started = testService({ console: 'on', rpc_path: '/admin/rpc' })
-    await expect(started).rejects.toThrow('rpc_path must not be /admin or below it')
+    await expect(started).rejects.toThrow('rpc_path must not be /admin or a path below it')
   })
 })

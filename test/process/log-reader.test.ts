@@ -51,7 +51,7 @@ test('lines that nobody reads are held up to a limit; the reader who comes back 
   createInterface({ input: new Socket({ fd: reader }) }).on('line', (text) => {
     const line = JSON.parse(text)
     if (line.path?.startsWith('/xxx')) seen += 1
-    if (line.msg.startsWith('lines are missing')) {
+    if (line.event === 'log_lines_dropped') {
       missing += line.dropped
       told.resolve()
     }
