@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AuditEvent, auditColumns, auditJson } from '../audit/entry.ts'
-import { numberRows, partsOf, readApart, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
+import { numberForReading, partsOf, readApart, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
 import type { App } from '../core/app.ts'
 import { closePage, openPage, type Page, pageInput, pageSize } from '../core/page.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
@@ -71,7 +71,7 @@ export async function readAuditPage(
   { page, offset, ...stretch }: AuditPage,
   selected: Selection,
 ): Promise<string[]> {
-  const position = await numberRows(app.db)
+  const position = await numberForReading(app.db)
   const size = pageSize(page.limit)
   const rows: Row[] = []
   const parts = partsOf(stretch, position)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type AuditEvent, auditColumns, EventType } from '../audit/entry.ts'
-import { numberRows, partsOf, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
+import { numberForReading, partsOf, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
 import type { App } from '../core/app.ts'
 import { operation } from '../core/operation.ts'
 import { type Database, sql } from '../db/db.ts'
@@ -62,7 +62,7 @@ async function refuseUnknown({ db, registry }: App, type: string): Promise<void>
 }
 
 async function* rowsOf(db: Database, filter: z.output<typeof Filter>): AsyncGenerator<AuditEvent> {
-  const position = await numberRows(db)
+  const position = await numberForReading(db)
   const reads = db.replicas?.reads() ?? db.readOnly
   const { event_type, until_seq = seqEnd - 1, ...rest } = filter
   const selected = selection({ ...rest, event_types: event_type ? [event_type] : null })

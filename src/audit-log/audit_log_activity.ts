@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { numberRows } from '../audit/numbering.ts'
+import { numberForReading } from '../audit/numbering.ts'
 import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
@@ -51,7 +51,7 @@ export const audit_log_activity = query({
     return { from, to, bucket_s, buckets, selected: selection(filterOf(input)) }
   },
   async handler({ from, to, bucket_s, buckets, selected }, { app, db }) {
-    await numberRows(app.db)
+    await numberForReading(app.db)
     const size = sizeOf(buckets)
     const numbers = numbersOf(
       selected,

@@ -11,34 +11,40 @@ export type Position = {
 
 const numberedMax = 10_000
 
+type Log = Pick<Database, 'one' | 'readOnly' | 'replicas'>
+
+/** Moves committed rows into the log, numbered in the order in which they became visible. */
+export const numberRows = (db: Log): Promise<Position> => moveAll(db, move)
+
 /**
- * Moves committed rows into the log, numbered in the order in which they became visible.
- * Readers of the log call this first so that callers see their own writes.
+ * Readers of the log call this first so that callers see their own writes. On a full disk, what cannot be numbered
+ * waits, and the log can be read without it.
  */
-export async function numberRows(db: Pick<Database, 'one' | 'readOnly' | 'replicas'>): Promise<Position> {
+export const numberForReading = (db: Log): Promise<Position> =>
+  moveAll(db, (db) =>
+    move(db).catch((error) => {
+      if (error instanceof ServiceError && error.data.reason === 'storage_full') return 0
+      throw error
+    }),
+  )
+
+async function move(db: Log): Promise<number> {
+  const { numbered } = await db.one<{ numbered: number }>(
+    sql`select audit_number(${sql.raw(numberedMax)}) as numbered`,
+  )
+  return numbered
+}
+
+async function moveAll(db: Log, moveSome: typeof move): Promise<Position> {
   for (;;) {
     const { is_waiting, ...position } = await db.readOnly.one<Position & { is_waiting: boolean }>(
       sql`select seq, partition_rows, audit_waiting() as is_waiting from audit_position`,
     )
-    const numbered = is_waiting ? await numberSome(db) : 0
     // Fewer: all committed rows are numbered, or no partition can be created for them.
-    if (numbered === numberedMax) continue
+    if (is_waiting && (await moveSome(db)) === numberedMax) continue
     // So that replicas show the numbers too.
     await db.replicas?.fence.take()
     return position
-  }
-}
-
-/** How many rows it has moved. None on a full disk, so that the log can still be read there. */
-async function numberSome(db: Pick<Database, 'one'>): Promise<number> {
-  try {
-    const { numbered } = await db.one<{ numbered: number }>(
-      sql`select audit_number(${sql.raw(numberedMax)}) as numbered`,
-    )
-    return numbered
-  } catch (error) {
-    if (!(error instanceof ServiceError && error.data.reason === 'storage_full')) throw error
-    return 0
   }
 }
 

@@ -1,6 +1,14 @@
 import { z } from 'zod'
 import { auditJson } from '../audit/entry.ts'
-import { inside, numberRows, partsOf, readApart, rowOf, type Stretch, seqEnd } from '../audit/numbering.ts'
+import {
+  inside,
+  numberForReading,
+  partsOf,
+  readApart,
+  rowOf,
+  type Stretch,
+  seqEnd,
+} from '../audit/numbering.ts'
 import { query } from '../core/declare.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { jsonObject } from '../db/json.ts'
@@ -30,7 +38,7 @@ export const cell_audit_list = query({
   errors: ['cell_not_found'],
   async handler({ cell_id }, { app, account, actor, db, fail }) {
     // Number rows first so that callers see their own writes.
-    const position = await app.gate.run(account.id, () => numberRows(app.db))
+    const position = await app.gate.run(account.id, () => numberForReading(app.db))
     const whole: Stretch = { direction: 'desc', from: 0, to: seqEnd }
     const [part = whole, older] = partsOf(whole, position)
     const anchor = sql`
