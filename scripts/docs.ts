@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { envName } from '../src/config/config.ts'
 import { written } from '../src/config/kinds.ts'
+import { envName } from '../src/config/reading.ts'
 import type { AnySetting } from '../src/config/setting.ts'
 import { groups } from '../src/config/table.ts'
 import { apiPage } from './docs-api.ts'

@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import type { Environment } from '../config/config.ts'
+import type { Environment } from '../config/reading.ts'
 import { StartError } from '../errors.ts'
 import { createTracer, type TraceApi } from '../observe/tracer.ts'
 import { version } from '../wire/version.ts'

@@ -3,15 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
-import {
-  type Config,
-  ConfigError,
-  type Environment,
-  parseConfig,
-  resolveOptions,
-  withDataDir,
-} from './config.ts'
+import { type Config, ConfigError, parseConfig, resolveOptions, withDataDir } from './config.ts'
 import { written } from './kinds.ts'
+import type { Environment } from './reading.ts'
 import type { AnySetting } from './setting.ts'
 import { keys, settings } from './table.ts'
 

@@ -4,15 +4,8 @@ import { createRequire } from 'node:module'
 import { dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { isPlainObject } from '../wire/input.ts'
-import {
-  ConfigError,
-  type ConfigFile,
-  type ConfigOptions,
-  type Environment,
-  envName,
-  type ParsedConfig,
-  parseConfig,
-} from './config.ts'
+import { ConfigError, type ConfigFile, type ConfigOptions, type ParsedConfig, parseConfig } from './config.ts'
+import { type Environment, envName } from './reading.ts'
 
 /** The configuration of a process: loads the config file and parses all sources. Throws ConfigError. */
 export async function loadConfig(input: {

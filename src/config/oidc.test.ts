@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { problemsOf } from '../../test/helpers/config-problems.ts'
-import { type Environment, parseConfig, resolveOptions } from './config.ts'
+import { parseConfig, resolveOptions } from './config.ts'
 import type { OidcProviderOptions } from './oidc.ts'
+import type { Environment } from './reading.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'ck-oidc-'))
 afterAll(() => rmSync(directory, { recursive: true }))

@@ -1,6 +1,7 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { problemsOf } from '../../test/helpers/config-problems.ts'
-import { type Config, type ConfigOptions, type Environment, parseConfig, resolveOptions } from './config.ts'
+import { type Config, type ConfigOptions, parseConfig, resolveOptions } from './config.ts'
+import type { Environment } from './reading.ts'
 
 const cwd = '/nonexistent'
 const key = 'k'.repeat(43)

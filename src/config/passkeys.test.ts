@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ConfigError, type Environment, parseConfig } from './config.ts'
+import { ConfigError, parseConfig } from './config.ts'
+import type { Environment } from './reading.ts'
 
 const parse = (env: Environment) => parseConfig({ env, cwd: '/nonexistent', mode: 'server' }).config
 const at = (public_url: string, more: Record<string, string> = {}): Environment => ({

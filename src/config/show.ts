@@ -1,5 +1,6 @@
-import { envName, type ParsedConfig, type Source } from './config.ts'
+import type { ParsedConfig } from './config.ts'
 import { written } from './kinds.ts'
+import { envName, type Source } from './reading.ts'
 import type { AnySetting } from './setting.ts'
 import { type Key, keys, settings } from './table.ts'
 

@@ -1,4 +1,4 @@
-import { pagePaths } from '../config/rules.ts'
+import { pagePaths } from '../config/rules/rules.ts'
 import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
 import { type Entry, type Form, metaOf, readBuilt } from './built-site.ts'

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { execute } from '../../src/cli/main.ts'
-import type { Environment } from '../../src/config/config.ts'
+import type { Environment } from '../../src/config/reading.ts'
 
 export type Said = { code: number; stdout: string; stderr: string }
 

@@ -8,7 +8,7 @@ import { rival } from '../../../test/helpers/race.ts'
 import { shell } from '../../../test/helpers/shell.ts'
 import { keptDatabase } from '../../../test/kept-database.ts'
 import { inMemory } from '../../../test/memory.ts'
-import type { Environment } from '../../config/config.ts'
+import type { Environment } from '../../config/reading.ts'
 import { sql } from '../../db/db.ts'
 import { databaseUser } from '../../embedded/user.ts'
 import {

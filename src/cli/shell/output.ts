@@ -1,4 +1,4 @@
-import type { Environment } from '../../config/config.ts'
+import type { Environment } from '../../config/reading.ts'
 import type { Cell, Phrase, Table } from '../../core/operation.ts'
 import type { Clock } from '../../db/clock.ts'
 import { printable } from '../../log/text.ts'

@@ -1,4 +1,4 @@
-import type { Key } from './table.ts'
+import type { Key } from '../table.ts'
 
 /** What the rules need besides the values. */
 export type RuleContext = {

@@ -1,6 +1,6 @@
-import { isLoopbackHost } from './ip.ts'
-import type { RuleContext } from './rule-context.ts'
-import type { Config, Key } from './table.ts'
+import { isLoopbackHost } from '../ip.ts'
+import type { Config, Key } from '../table.ts'
+import type { RuleContext } from './context.ts'
 
 /** The rules of the settings about messages; each string is one problem. */
 export function brokenMail(config: Config, context: RuleContext): string[] {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { problemsOf } from '../../test/helpers/config-problems.ts'
-import { type Environment, parseConfig } from './config.ts'
+import { problemsOf } from '../../../test/helpers/config-problems.ts'
+import { parseConfig } from '../config.ts'
+import type { Environment } from '../reading.ts'
 
 const cwd = '/nonexistent'
 const key = 'k'.repeat(43)

@@ -1,6 +1,6 @@
-import { passkeyFaults } from './passkeys.ts'
-import type { RuleContext } from './rule-context.ts'
-import type { Config } from './table.ts'
+import { passkeyFaults } from '../passkeys.ts'
+import type { Config } from '../table.ts'
+import type { RuleContext } from './context.ts'
 
 /** The rules of the settings about passkeys, checked only if passkeys are asked for. */
 export function brokenPasskeys(config: Config, { label, isGiven, isBroken }: RuleContext): string[] {

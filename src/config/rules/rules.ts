@@ -1,10 +1,10 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isLoopbackHost } from './ip.ts'
-import type { RuleContext } from './rule-context.ts'
-import { brokenMail } from './rules-mail.ts'
-import { brokenPasskeys } from './rules-passkeys.ts'
-import { type Config, type Key, settings } from './table.ts'
+import { isLoopbackHost } from '../ip.ts'
+import { type Config, type Key, settings } from '../table.ts'
+import type { RuleContext } from './context.ts'
+import { brokenMail } from './mail.ts'
+import { brokenPasskeys } from './passkeys.ts'
 
 /** Checks the rules that concern several settings or the machine; each string is one problem. */
 export function brokenRules(config: Config, context: RuleContext): string[] {
