@@ -20,7 +20,7 @@ export const words = {
   save: 'Save',
   copy: 'Copy',
   copied: 'Copied',
-  not_copied: 'The browser does not let this be copied here. Select the text and copy it yourself.',
+  not_copied: 'The browser does not allow copying here. Select the text and copy it yourself.',
   done: 'Done',
   undo: 'Undo',
   never: 'never',
@@ -29,9 +29,9 @@ export const words = {
   loading: 'Loading',
   try_again: 'Try again',
   clear_filters: 'Clear filters',
-  skip: 'Skip to the content',
+  skip: 'Skip to content',
   removed_actor: 'removed actor',
-  find_person: 'Begin to type a name',
+  find_person: 'Start typing a name',
   remove: (what: string) => `Remove ${what}`,
   copy_id: (id: string) => `Copy the id ${id}`,
   request: (id: string) => `Request ${id}`,
@@ -39,10 +39,11 @@ export const words = {
     `Again in ${seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`}`,
   more_rows: 'Show more',
   more_of: (n: number, left: number) => `Show ${numbers.format(n)} more of ${numbers.format(left)}`,
-  counting: 'Counting what this concerns',
-  type_name: (name: string) => `Type ${name} to go on`,
+  counting: 'Counting what this affects',
+  type_name: (name: string) => `Type ${name} to confirm`,
   loaded: (n: number) => `${numbers.format(n)} loaded`,
-  too_long: (n: number, max: number) => `${numbers.format(n)} characters; at most ${numbers.format(max)}.`,
+  too_long: (n: number, max: number) =>
+    `${numbers.format(n)} characters; the limit is ${numbers.format(max)}.`,
 }
 
 const stay = (n: number): string => (n === 1 ? 'stays' : 'stay')
@@ -92,12 +93,12 @@ export const deletion = {
 export const endings = {
   sessions: (n: number) =>
     sentences(
-      together([[n, 'session']], 'ends within seconds', 'end within seconds') || 'There is no session',
-      'Tokens stay',
+      together([[n, 'session']], 'ends within seconds', 'end within seconds') || 'There are no sessions',
+      'Tokens keep working',
     ),
   tokens: (n: number) =>
     n === 0
-      ? 'There is no token.'
+      ? 'There are no tokens.'
       : sentences(
           together([[n, 'token']], 'stops working now', 'stop working now'),
           'Scripts that use them stop',
@@ -107,10 +108,10 @@ export const endings = {
 /** Where a role comes from. */
 export const origin = {
   title: (role: string) => `Where ${role} comes from`,
-  ask: 'Where from',
+  ask: 'How it was given',
   via: {
     offer: 'accepted from an offer',
-    self: 'taken by themselves',
+    self: 'self-assigned',
     actor: 'assigned',
     system: 'given by the server',
   },
@@ -120,10 +121,10 @@ export const origin = {
   since: 'Since',
   ends: 'Ends',
   state: 'State',
-  states: { active: 'in force', expired: 'has expired', revoked: 'was ended' },
+  states: { active: 'active', expired: 'expired', revoked: 'ended' },
   offered: 'Offered',
-  message: 'With the words',
-  reason: 'Reason of its end',
+  message: 'Message',
+  reason: 'Reason for ending it',
 }
 
 /** Times that people choose. */
@@ -138,10 +139,10 @@ export const times = {
     '30': 'In 30 days',
     '90': 'In 90 days',
     '365': 'In 1 year',
-    custom: 'At another time',
+    custom: 'Custom time',
   },
-  is_past: 'Choose a time to come.',
-  days_wrong: 'Write a number of days.',
+  is_past: 'Choose a time in the future.',
+  days_wrong: 'Enter a number of days.',
 }
 
 /** The frame around every page. */
@@ -164,26 +165,26 @@ export const shell = {
   waiting: (n: number) => count(n, 'offer'),
   account_menu: 'Account and theme',
   act_as: (name: string) => `Act as ${name}`,
-  theme: { '': 'Theme of the system', light: 'Light', dark: 'Dark' },
-  density: { '': 'Roomy rows', compact: 'Compact rows' },
-  zone: { '': 'Times of this browser', utc: 'Times in UTC' },
+  theme: { '': 'System theme', light: 'Light', dark: 'Dark' },
+  density: { '': 'Comfortable rows', compact: 'Compact rows' },
+  zone: { '': 'Times in the local zone', utc: 'Times in UTC' },
   sign_out: 'Sign out',
   shortcuts: 'Keyboard shortcuts',
-  not_found_title: 'There is no such page',
-  not_found: 'The address may be mistyped, or the page is of another version.',
+  not_found_title: 'Page not found',
+  not_found: 'The address may be mistyped, or belong to another version.',
   go_home: 'Go home',
-  forbidden_title: 'Only for admins',
+  forbidden_title: 'Admins only',
   forbidden: (name: string) => `This page needs the role admin, everywhere. You act as ${name}.`,
   unreachable_title: 'The server does not answer',
   ended_title: 'You were signed out',
   ended:
-    'This session has ended: it expired, or it was ended elsewhere. The unsaved text of a cell is kept here until somebody else signs in; other forms begin anew.',
+    'Your session expired or was ended elsewhere. The unsaved text of a cell is kept here until somebody else signs in; other forms start over.',
   sign_in_again: 'Sign in again',
   new_version: 'A new version is running.',
   reload: 'Reload',
   offline: 'No connection. Trying again.',
   try_now: 'Now',
-  too_many_windows: 'Open in too many windows: this one hears of no changes any more.',
+  too_many_windows: 'Open in too many windows: this one no longer receives updates.',
   reconnect: 'Reconnect',
   offers_you: (name: string, role: string) => `${name} offers you the role ${role}.`,
   offer_taken_back: (role: string) => `The offer of ${role} was taken back.`,
@@ -198,7 +199,7 @@ export const shell = {
 export const once = {
   shown_once: 'This is shown only once. Store it now.',
   stored: 'I have stored it',
-  stored_first: 'Say first that you have stored it.',
+  stored_first: 'First confirm that you have stored it.',
   leave_question: 'Close without storing it?',
   leave_about: 'It cannot be shown again.',
   close_anyway: 'Close anyway',
@@ -208,7 +209,7 @@ export const once = {
 /** The list that `?` opens. */
 export const keys = {
   title: 'Keyboard shortcuts',
-  single: 'Keys count by themselves, without Ctrl',
+  single: 'Single keys work without Ctrl',
   go: 'Go to',
   palette: 'Go anywhere, do anything',
   submit: 'Submit a dialog',
@@ -231,7 +232,7 @@ export const keys = {
 
 /** What Ctrl K opens. */
 export const palette = {
-  title: 'Go to or do',
+  title: 'Command palette',
   open: 'Search',
   placeholder: 'A page, an action, a path or an id',
   placeholder_admin: 'A page, an action, a person, a path or an id',
@@ -240,7 +241,7 @@ export const palette = {
   person: 'person',
   cell: 'cell',
   id: 'Find an id',
-  nothing: 'Nothing found.',
+  nothing: 'No results.',
   id_unknown: 'No cell, person or actor has this id, or you may not see it.',
   go_home: 'Go home',
 }

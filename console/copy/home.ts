@@ -6,7 +6,7 @@ export const home = {
   hide: 'Hide this list',
   steps: {
     server: 'Set up the server',
-    cell: 'Make the first cell',
+    cell: 'Create the first cell',
     invite: 'Invite a person',
     role: 'Give a role',
     share: 'Share a cell',
@@ -15,7 +15,7 @@ export const home = {
   offers_you: 'offers you',
   review: 'Review',
   cells: 'Recent cells',
-  no_cells: 'No cells yet. What you make, or somebody shares with you, appears here.',
+  no_cells: 'No cells yet. Those that you create, or that are shared with you, appear here.',
   events: 'Latest events',
   all: 'All',
 }

@@ -9,13 +9,13 @@ export const personSignIn = {
   no: 'no',
   none: 'none',
 
-  reset: 'Make a reset link',
+  reset: 'Create a reset link',
   reset_title: (name: string) => `A new password for ${name}`,
   reset_about: (name: string) =>
-    `With the link ${name} sets a new password; sessions and tokens end then. It works once, for a short while.`,
+    `${name} sets a new password with the link; sessions and tokens end then. It works once, for a short while.`,
   ways: {
     mailed: { label: 'Send it', hint: 'To the e-mail of the account.' },
-    revealed: { label: 'Show it to me', hint: 'Once. Make sure who asks, and pass it on safely.' },
+    revealed: { label: 'Show it to me', hint: 'Only once. Make sure who is asking, and pass it on safely.' },
   },
   way: 'How',
   link_ready: 'The link is ready',
@@ -24,11 +24,11 @@ export const personSignIn = {
   clear: 'Remove second factors',
   clear_question: (name: string) => `Remove the second factors of ${name}?`,
   clear_about: (name: string) =>
-    `The password is enough then. Make sure that it is ${name} who asks. Passkeys that sign in by themselves stay.`,
-  cleared: 'The second factors are removed.',
+    `The password alone is enough then. Make sure that it is ${name} who asks. Passkeys that sign in by themselves stay.`,
+  cleared: 'Second factors removed.',
 
   links: 'Open links',
-  no_links: 'No link that still works.',
+  no_links: 'No open links.',
   link: 'For',
   purposes: {
     password_reset: 'a new password',
@@ -36,11 +36,11 @@ export const personSignIn = {
     email_change: 'a new e-mail',
     invite: 'an invite',
   },
-  delivery: 'Passed on',
+  delivery: 'Delivered',
   deliveries: { mailed: 'by e-mail', revealed: 'by an admin' },
-  made_by: 'Made by',
+  made_by: 'Created by',
   nobody: 'themselves or the server',
   ends: 'Ends',
   revoke: 'Revoke',
-  revoked: 'The link is revoked.',
+  revoked: 'Link revoked.',
 }

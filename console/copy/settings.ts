@@ -2,7 +2,8 @@
 export const settings = {
   title: 'Settings',
   signup: 'Open sign-up',
-  signup_about: 'Anyone who reaches this server can create an account. Closed, only the invited can.',
+  signup_about:
+    'Anyone who reaches this server can create an account. While it is closed, only invited people can.',
   open_question: 'Open sign-up?',
   open_about: 'Anyone who reaches this server can create an account, from now on.',
   open_verb: 'Open sign-up',

@@ -21,7 +21,7 @@ export const status = {
   streams: { open: 'connected', off: 'not in use' },
   service: 'This node',
   node: 'Node.js',
-  up: 'Runs since',
+  up: 'Running since',
   requests: 'Requests',
   connections: 'Connections',
   connections_of: (sockets: number, streams: number, most: number) =>
@@ -34,8 +34,8 @@ export const status = {
   no_refusals: 'Nothing was refused yet.',
   reason: 'Reason',
   times: 'Times',
-  meaning: 'What it says',
+  meaning: 'Meaning',
   warnings: 'Warnings',
   zone: 'Times are shown in',
-  zones: { '': 'the zone of this browser', utc: 'UTC' },
+  zones: { '': 'the local zone of this browser', utc: 'UTC' },
 }

@@ -41,13 +41,13 @@ export const why = {
   near: {
     scope_differs: (shared?: Shared) =>
       shared && !shared.scope_id
-        ? `They hold ${shared.role} in one place; it counts only everywhere.`
+        ? `They hold ${shared.role} in one place; here it counts only if held everywhere.`
         : `They hold the role, but not for the place that it is shared for${shared ? `: ${named(shared)}` : ''}.`,
     role_expired: (shared?: Shared) => `They held ${theRole(shared)}; it has expired.`,
     role_revoked: (shared?: Shared) => `They held ${theRole(shared)}; it was ended.`,
     viewer_only: (shared?: Shared) =>
       `It is shared with ${shared?.role ? `everybody with ${named(shared)}` : 'them'}, but only to view.`,
-    system_cell: () => 'It is shared with them to edit, but nobody owns it: only admins edit it.',
+    system_cell: () => 'It is shared with them to edit, but nobody owns it: only admins can edit it.',
     actor_removed: () => 'The actor was removed.',
   },
   summary: ({ public: isPublic, owner, admins, grants }: Everyone): string => {

@@ -57,9 +57,9 @@ it('lists, comboboxes, the editor and the handles are named in the accessibility
     /list:.*button "Move item 1 of 2".*link "Page 1".*button "More actions".*button "Move item 2 of 2"/s,
   )
   await page.keyboard.press('Control+k')
-  await page.getByRole('combobox', { name: 'Go to or do', expanded: true }).waitFor()
+  await page.getByRole('combobox', { name: 'Command palette', expanded: true }).waitFor()
   expect(await page.getByRole('dialog').ariaSnapshot()).toMatch(
-    /combobox "Go to or do".*listbox "Go to or do".*option "[^"]+" \[selected\]/s,
+    /combobox "Command palette".*listbox "Command palette".*option "[^"]+" \[selected\]/s,
   )
   await page.keyboard.press('Escape')
   await page.goto(`/admin/cells/${cell.id}?edit=1`)
@@ -97,7 +97,7 @@ it('what pickers and the palette suggest fits a phone, however long its name and
     await page.goto('/admin')
     await page.getByRole('heading', { name: 'Home' }).waitFor()
     await page.keyboard.press('Control+k')
-    await page.getByRole('combobox', { name: 'Go to or do' }).fill(text)
+    await page.getByRole('combobox', { name: 'Command palette' }).fill(text)
     await fits(`palette ${text}`)
   }
 })

@@ -33,7 +33,7 @@ it('the audit log in sentences, with every filter in the address, and each row i
     .account.login(login)
     .catch(() => {})
   const page = await opened(ada, '/admin/audit')
-  await page.getByText('made an invite').waitFor()
+  await page.getByText('created an invite').waitFor()
   await page.getByText('(invalid_credentials)').waitFor()
   await look(page, 'audit')
 
@@ -63,18 +63,18 @@ it('the audit log in sentences, with every filter in the address, and each row i
   await page.getByText('No event matches these filters.').waitFor()
   await page.getByRole('button', { name: 'Remove Who' }).click()
   await page.getByRole('button', { name: 'Clear filters' }).first().click()
-  await page.getByText('made an invite').waitFor()
+  await page.getByText('created an invite').waitFor()
   expect(page.url()).toMatch(/\/audit$/)
 
-  const row = rows(page).filter({ hasText: 'made an invite' })
+  const row = rows(page).filter({ hasText: 'created an invite' })
   await row.getByRole('link').first().click()
   await page.getByText('invite_id').waitFor()
   await look(page, 'audit-one')
   const heading = page.getByRole('heading', { level: 1 })
   const seq = Number((await heading.innerText()).replace('Event ', ''))
-  await page.getByRole('link', { name: 'The event after' }).click()
+  await page.getByRole('link', { name: 'Next event' }).click()
   await expect.poll(() => heading.innerText()).toBe(`Event ${seq + 1}`)
-  await page.getByRole('link', { name: 'The event before' }).click()
+  await page.getByRole('link', { name: 'Previous event' }).click()
   await page.getByRole('link', { name: 'invite_create' }).click()
   await expect.poll(() => new URL(page.url()).search).toBe('?event=invite_create')
 })
@@ -105,7 +105,7 @@ it('a bar, or its row of the table, leads to its period; times are local, and sa
     outcome: sql`case when i % 3 = 0 then 'failure' else 'success' end`,
   })
   const page = await opened(ada, '/admin/audit')
-  const bars = page.getByRole('button', { name: /\d+ done, \d+ refused/ })
+  const bars = page.getByRole('button', { name: /\d+ succeeded, \d+ refused/ })
   await expect.poll(() => page.locator('.activity-bar:not(:disabled)').count()).toBeGreaterThan(38)
   await page.getByRole('button', { name: 'Show as table' }).click()
   await look(page, 'audit-table')
@@ -231,10 +231,10 @@ it('continues after a restart of the server with each row once, and says what wa
     .toBeGreaterThan(0)
   proxy.lead(test.url)
   await second.close()
-  await page.getByText(/Connection lost, again in \d+ s, after event \d+\./).waitFor()
+  await page.getByText(/Connection lost. Trying again in \d+ s, after event \d+\./).waitFor()
   for (const username of ['grace', 'bob', 'eve']) await ada.client.invite_create({ username })
   await expect
-    .poll(async () => (await texts()).filter((text) => text.includes('made an invite')).length, {
+    .poll(async () => (await texts()).filter((text) => text.includes('created an invite')).length, {
       timeout: 30_000,
     })
     .toBe(3)
@@ -267,7 +267,7 @@ it('ends with its reason when the role admin is ended, and leaves the pages of a
   await page.getByText('New events appear here').waitFor()
   const [grant] = (await ada.client.account.status()).role_grants
   await ada.client.role_grant_revoke({ actor_id: ada.actor_id, role_grant_id: grant?.id ?? '' })
-  await page.getByRole('heading', { name: 'Only for admins' }).waitFor()
+  await page.getByRole('heading', { name: 'Admins only' }).waitFor()
   await page.getByText('Your role admin was ended.').waitFor()
   // The socket reported it, so the menu entries of admins left with the page, without a reload.
   await page.getByRole('link', { name: 'Cells', exact: true }).waitFor()

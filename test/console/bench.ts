@@ -237,7 +237,7 @@ async function ending(page: Page, { client }: TestAccount, eve: TestAccount): Pr
     await page.getByText(/ loaded$/).waitFor()
     const began = performance.now()
     await client.role_grant_revoke({ actor_id: eve.actor_id, role_grant_id })
-    await page.getByRole('heading', { name: 'Only for admins' }).waitFor()
+    await page.getByRole('heading', { name: 'Admins only' }).waitFor()
     await page.getByRole('link', { name: 'People', exact: true }).waitFor({ state: 'detached' })
     found.push(performance.now() - began)
   }

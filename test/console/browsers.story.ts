@@ -27,7 +27,7 @@ it('a browser that keeps no cookies and refuses storage and channels shows the p
     await page.getByLabel('Username or e-mail').fill('ada')
     await page.getByLabel('Password', { exact: true }).fill(password)
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'Your browser kept no session' }).waitFor()
+    await page.getByRole('heading', { name: 'Your browser did not keep the session' }).waitFor()
   }
 })
 
@@ -53,7 +53,7 @@ it('copies over plain http, and says so if the browser lets nothing be copied', 
   })
   await page.goto(`${insecure}/admin/people/${id}`)
   await page.getByRole('button', { name: 'Copy the id' }).first().click()
-  await page.getByText('does not let this be copied').waitFor()
+  await page.getByText('does not allow copying').waitFor()
 })
 
 it('a tab follows the account that another tab of the browser signs in', async () => {

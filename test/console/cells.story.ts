@@ -28,7 +28,7 @@ it('makes a cell, edits it, reviews what changes and saves it', async () => {
   await page.getByRole('button', { name: 'Edit' }).click()
   const editor = page.getByLabel('JSON of the cell')
   await rewrite(editor, '{"label": "Handbook", "a": 1, "a": 2}')
-  await page.getByText('The key “a” is there twice.').first().waitFor()
+  await page.getByText('The key “a” appears twice.').first().waitFor()
   await look(page, 'cell-edit-fault')
   await rewrite(editor, '{"label": "Guide", "tags": ["a", "b"], "meta": {"pages": 12, "lang": "en"}}')
   await page.keyboard.press('Control+s')
@@ -141,7 +141,7 @@ it('a grantee leaves a cell, and is told if a role still admits', async () => {
     await page.getByRole('dialog', { name: 'Leave Plan?' }).getByRole('button', { name: 'Leave' }).click()
   }
   await confirm()
-  await page.getByText('still lets you see it').waitFor()
+  await page.getByText('You can still see it').waitFor()
   await leave.waitFor({ state: 'detached' })
   expect((await ada.client.cell_grant_list({ cell_id })).grants).toEqual([grant])
 

@@ -49,12 +49,12 @@ it('marks on its line what cannot be sent, and what the service refuses', async 
   const sent: string[] = []
   page.on('request', (request) => sent.push(request.postData() ?? ''))
   for (const [text, line, message] of [
-    ['{\n "tags": ["a",,]\n}', 2, 'A value is expected here.'],
-    ['{\n "a": 1,\n "\\u0061": 2}', 3, 'The key “a” is there twice.'],
-    ['{"kind": "x"}', 1, 'cannot have a key “kind”'],
+    ['{\n "tags": ["a",,]\n}', 2, 'Expected a value here.'],
+    ['{\n "a": 1,\n "\\u0061": 2}', 3, 'The key “a” appears twice.'],
+    ['{"kind": "x"}', 1, 'must not have a key “kind”'],
     [`{"a":\n 9007199254740993}`, 2, '9007199254740993 is a number that'],
-    [`{"a":"${'x'.repeat(262_145 - 8)}"}`, 1, '262145 bytes; at most 262144.'],
-    [`${'{"a":\n'.repeat(65)}1${'}'.repeat(65)}`, 65, 'at most 64'],
+    [`{"a":"${'x'.repeat(262_145 - 8)}"}`, 1, '262145 bytes; the limit is 262144.'],
+    [`${'{"a":\n'.repeat(65)}1${'}'.repeat(65)}`, 65, 'the limit is 64'],
   ] as const) {
     await paste(page, editor, text)
     await page.getByRole('status').getByText(message).waitFor()
@@ -89,7 +89,7 @@ it('notices that somebody has saved; a conflict while resolving asks again; arra
   // The person comes back to the window after a while.
   await page.clock.fastForward(31_000)
   await page.evaluate(() => dispatchEvent(new Event('focus')))
-  await page.getByText('ada saved version 2 meanwhile.').waitFor()
+  await page.getByText('ada saved version 2.').waitFor()
   expect(await editor.innerText()).toContain('"Mine"')
   await look(page, 'cell-edit-meanwhile')
   await press(page, 'Compare')
@@ -126,7 +126,7 @@ it('unsaved text: leaving asks; it outlives a session that ended, and nobody els
   await expect.poll(() => page.title()).toContain('•')
   for (const name of ['Home', 'Plan']) await page.getByRole('link', { name, exact: true }).click()
   await press(page, 'Cancel')
-  expect(asked).toEqual(Array(3).fill('Leave without saving? What you typed is lost.'))
+  expect(asked).toEqual(Array(3).fill('Leave without saving? Your changes will be lost.'))
 
   const signInAs = async ({ username, password }: Account): Promise<void> => {
     await (await test.sessions.create(ada.id)).client.account_session_revoke_all({})
@@ -137,13 +137,13 @@ it('unsaved text: leaving asks; it outlives a session that ended, and nobody els
     await editor.waitFor()
   }
   await signInAs(ada)
-  await page.getByText('This is the text that you had not saved.').waitFor()
+  await page.getByText('This is your unsaved text.').waitFor()
   expect(await editor.innerText()).toContain('unsaved words')
   await look(page, 'cell-edit-kept')
   await signInAs(grace)
   await expect.poll(() => editor.innerText()).toContain('Plan')
   expect(await page.evaluate(() => document.body.innerHTML)).not.toContain('unsaved words')
-  expect(await page.getByText('that you had not saved').count()).toBe(0)
+  expect(await page.getByText('your unsaved text').count()).toBe(0)
   editor = await edit(page, id)
   expect(await editor.innerText()).not.toContain('unsaved words')
 })
@@ -175,7 +175,7 @@ it('says why nothing was saved, and keeps what was typed if it may no longer be 
     actor_id: hopper.actor_id,
     role_grant_id: actors[0]?.role_grants[0]?.id ?? '',
   })
-  await page.getByText('You may not change this cell any more.').waitFor()
+  await page.getByText('You can no longer edit this cell.').waitFor()
   expect(await editor.innerText()).toContain('unsaved words')
 })
 
@@ -232,7 +232,7 @@ it('counts what a copy or a deletion affects, and asks for the name if others ar
   await page.getByText('Copies 2 cells that you can see, 2 levels').waitFor()
   await look(page, 'cell-clone')
   await page.getByRole('dialog').getByRole('button', { name: 'Copy cell' }).click()
-  await page.getByText('The copy is made.').waitFor()
+  await page.getByText('Cell copied.').waitFor()
   expect((await ada.client.cell_list({})).cells.filter(({ data }) => data.label === 'Page')).toHaveLength(2)
 
   const deep = await make({ label: 'Deep' })
@@ -262,7 +262,7 @@ it('counts what a copy or a deletion affects, and asks for the name if others ar
   await page.getByRole('alert').getByText('Too much for one copy: at most 1,000 cells.').waitFor()
   await whole.uncheck()
   await copy.click()
-  await page.getByText('The copy is made.').waitFor()
+  await page.getByText('Cell copied.').waitFor()
 
   await page.goto(`/admin/cells/${page1}`)
   await menu('Delete cell')
@@ -270,9 +270,9 @@ it('counts what a copy or a deletion affects, and asks for the name if others ar
   const remove = page.getByRole('dialog').getByRole('button', { name: /^Delete for good/ })
   expect(await remove.getAttribute('aria-disabled')).toBe('true')
   await look(page, 'cell-delete')
-  await page.getByLabel('Type Page to go on').fill('Page')
+  await page.getByLabel('Type Page to confirm').fill('Page')
   await page.keyboard.press('Enter')
-  await page.getByText('The cell is deleted.').waitFor()
+  await page.getByText('Cell deleted.').waitFor()
   await page.goto(`/admin/cells/${book}`)
   const elsewhere = await person(test, ada.cookie)
   await elsewhere.clock.install()
@@ -282,7 +282,7 @@ it('counts what a copy or a deletion affects, and asks for the name if others ar
   await page.getByText('There is no undo.').waitFor()
   expect(await page.getByRole('dialog').getByRole('textbox').count()).toBe(0)
   await remove.click()
-  await page.getByText('The cell is deleted.').waitFor()
+  await page.getByText('Cell deleted.').waitFor()
   await elsewhere.clock.fastForward(31_000)
   await elsewhere.evaluate(() => dispatchEvent(new Event('focus')))
   await elsewhere.getByRole('heading', { name: 'No such cell' }).waitFor()

@@ -39,7 +39,7 @@ it('every method has a form and its refusals in words; calls are typed, checked,
   await page.getByLabel('visibility').selectOption('public')
   await page.getByLabel('kind', { exact: true }).fill("it's")
   await page.getByRole('button', { name: 'Call', exact: true }).click()
-  await page.getByText('This cannot be read').waitFor()
+  await page.getByText('This is neither a number nor valid JSON').waitFor()
   await page.getByLabel('data (required)').fill('{"label": "Made here"}')
   await page.getByLabel('Send null as path').check()
   await look(page, 'api-form')

@@ -58,7 +58,7 @@ it('a new server: from / to the first account, signed in, with the list of what 
   await page.getByText('1 of 5').waitFor()
   await look(page, 'home-new')
   await page.goto('/admin/roles')
-  await page.getByText('Roles of your own are declared').waitFor()
+  await page.getByText('Roles are declared').waitFor()
   await look(page, 'roles-new')
 
   const second = await person(test)
@@ -100,7 +100,7 @@ it('signing in too often starts a countdown, and a busy server is reported', asy
     route.fulfill({ status: 503, json: { error: 'busy' }, headers: { 'retry-after': '1' } }),
   )
   await send.click()
-  await page.getByText('The server has too much to do right now.').waitFor()
+  await page.getByText('The server is too busy right now.').waitFor()
   await page.unroute('**/api/account/login')
   for (let n = 0; n < 2; n++) {
     await send.click()

@@ -101,11 +101,11 @@ it('buttons and fields by keyboard: a disabled one says why and does nothing', a
   expect(await page.getByLabel('Password', { exact: true }).getAttribute('type')).toBe('text')
   await page.getByText('Europe/Berlin · 2026-11-22 08:14 UTC').waitFor()
   await tabTo(page.getByLabel('Ends', { exact: true }))
-  await page.keyboard.type('At another')
+  await page.keyboard.type('Custom')
   await fillTime(page.getByLabel('Ends at'), '2026-11-22T09:59')
-  await page.getByText('Choose a time to come.').waitFor()
+  await page.getByText('Choose a time in the future.').waitFor()
   await page.keyboard.press('ArrowUp')
-  await page.getByText('Choose a time to come.').waitFor({ state: 'detached' })
+  await page.getByText('Choose a time in the future.').waitFor({ state: 'detached' })
 })
 
 it('dialogs, menus, rows and trees by keyboard: focus goes in, stays in and comes back', async () => {
@@ -123,7 +123,7 @@ it('dialogs, menus, rows and trees by keyboard: focus goes in, stays in and come
   await expect.poll(() => focused(page)).toBe('Open confirm')
 
   await press(page.getByRole('button', { name: 'Open name' }))
-  await fill(page.getByLabel('Type grace to go on'), 'grac')
+  await fill(page.getByLabel('Type grace to confirm'), 'grac')
   await page.keyboard.press('Enter')
   expect(await page.getByText('Deleted').count()).toBe(0)
   await page.keyboard.type('e')
@@ -278,8 +278,8 @@ it('a text that is too long is kept and marked, and nothing is sent', async () =
   const ten = page.getByRole('textbox', { name: 'At most ten' })
   await ten.focus()
   await page.keyboard.insertText('a pasted text')
-  await page.getByText('13 characters; at most 10.').waitFor()
-  expect(await page.getByText('13 characters; at most 12.').count()).toBe(1)
+  await page.getByText('13 characters; the limit is 10.').waitFor()
+  expect(await page.getByText('13 characters; the limit is 12.').count()).toBe(1)
   expect(await ten.inputValue()).toBe('a pasted text')
   expect(await ten.getAttribute('aria-invalid')).toBe('true')
   const send = page.getByRole('button', { name: 'Send', exact: true })
@@ -288,7 +288,7 @@ it('a text that is too long is kept and marked, and nothing is sent', async () =
   await ten.fill(' the end  ')
   await send.click()
   await page.locator('.toast').getByText('Sent').waitFor()
-  expect(await page.getByText('characters; at most').count()).toBe(0)
+  expect(await page.getByText('characters; the limit is').count()).toBe(0)
 })
 
 it('the full form of a time is reached by key and touch, too', async () => {

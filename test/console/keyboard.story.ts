@@ -17,10 +17,10 @@ it('the palette goes to pages, people, paths and ids, and does what the page can
   const page = await person(test, ada.cookie)
   const choose = async (text: string, option: string): Promise<void> => {
     await page.keyboard.press('Control+k')
-    await page.getByRole('combobox', { name: 'Go to or do' }).fill(text)
+    await page.getByRole('combobox', { name: 'Command palette' }).fill(text)
     await page.getByRole('option', { name: option }).waitFor()
     await page.keyboard.press('Enter')
-    await page.getByRole('combobox', { name: 'Go to or do' }).waitFor({ state: 'detached' })
+    await page.getByRole('combobox', { name: 'Command palette' }).waitFor({ state: 'detached' })
   }
   await page.goto('/admin')
   await page.getByRole('heading', { name: 'Home' }).waitFor()
@@ -49,8 +49,8 @@ it('the palette goes to pages, people, paths and ids, and does what the page can
   await page.getByText('No cell, person or actor has this id').waitFor()
 
   await page.keyboard.press('Control+k')
-  await page.getByRole('combobox', { name: 'Go to or do' }).fill('zzz')
-  await page.getByRole('dialog').getByText('Nothing found.').waitFor()
+  await page.getByRole('combobox', { name: 'Command palette' }).fill('zzz')
+  await page.getByRole('dialog').getByText('No results.').waitFor()
 
   const other = await person(test, grace.cookie)
   await other.goto(`/admin/go/${cell.id}`)
@@ -116,13 +116,13 @@ it('single keys make, edit, share, copy, go back; none counts while one types; t
   await heading('Plan')
 
   await keyboard.press('?')
-  await page.getByLabel('Keys count by themselves').uncheck()
+  await page.getByLabel('Single keys work').uncheck()
   await look(page, 'shortcuts-off')
   await keyboard.press('Escape')
   await keyboard.press('e')
   await keyboard.press('?')
   await keyboard.press('Control+k')
-  await page.getByRole('combobox', { name: 'Go to or do' }).waitFor()
+  await page.getByRole('combobox', { name: 'Command palette' }).waitFor()
   expect(await page.getByRole('dialog').count()).toBe(1)
   expect(await editor.count()).toBe(0)
 })

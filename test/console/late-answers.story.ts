@@ -20,7 +20,7 @@ it('an answer that comes after its dialog was closed opens no page, and says wha
   await rail(page, 'Invites').click()
   await page.getByRole('heading', { name: 'Invites' }).waitFor()
   letGo(undefined)
-  await toast(page, 'The cell is made.')
+  await toast(page, 'Cell created.')
   expect(new URL(page.url()).pathname).toBe('/admin/invites')
 })
 
@@ -49,7 +49,7 @@ it('a refusal is shown even if its dialog was closed, and an unknown outcome is 
   await page.getByRole('button', { name: 'Create cell' }).click()
   await page.keyboard.press('Escape')
   letGo({ reason: 'service_unavailable', outcome: 'unknown' })
-  await toast(page, 'Look whether it was done before you repeat it.')
+  await toast(page, 'Check whether it was done before you repeat it.')
 })
 
 it('a dialog names the request under which the log says why it failed', async () => {
@@ -102,7 +102,7 @@ it('what one account has done is not shown to the next, nor are its messages', a
   await page.goto('/admin/cells?dialog=new')
   await page.getByLabel('Label').fill('Plan')
   await page.getByRole('button', { name: 'Create cell' }).click()
-  await toast(page, 'The cell is made.')
+  await toast(page, 'Cell created.')
   const { letGo, isAnswered } = await holdBack(page, 'cell_update')
   await page.getByRole('button', { name: 'More actions' }).click()
   await page.getByRole('menuitem', { name: 'Rename' }).click()

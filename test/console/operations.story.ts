@@ -47,7 +47,7 @@ it('features that are off are absent, and nothing asks for them', async () => {
   await page.getByRole('button', { name: 'Export' }).waitFor()
   for (const path of ['/admin/settings', '/admin/api']) {
     await page.goto(path)
-    await page.getByRole('heading', { name: 'There is no such page', level: 1 }).waitFor()
+    await page.getByRole('heading', { name: 'Page not found', level: 1 }).waitFor()
   }
   expect(asked.filter((path) => /^ws|^\/api\/.*(ws|stream|openrpc)/.test(path))).toEqual([])
 })

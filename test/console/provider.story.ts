@@ -73,7 +73,7 @@ it('signs in and reauthenticates with a provider, asks for the second factor, an
 
   await test.service.app.db.run(sql`update auth_session set authenticated_at = now() - interval '2 days'`)
   await unlink()
-  await page.getByRole('heading', { name: 'Is it still you?' }).waitFor()
+  await page.getByRole('heading', { name: 'Confirm that it is you' }).waitFor()
   await signIn(page)
   await page.getByRole('button', { name: 'Use a recovery code' }).click()
   await page.getByLabel('Recovery code').fill(known.recovery_codes[0] ?? '')
@@ -87,7 +87,7 @@ it('signs in and reauthenticates with a provider, asks for the second factor, an
   await page.goto('/sign-in')
   await signIn(page)
   await page.getByRole('heading', { name: 'One more step' }).waitFor()
-  await page.getByLabel('Code of your authenticator').fill(codeOf(known.secret))
+  await page.getByLabel('Authenticator code').fill(codeOf(known.secret))
   await page.keyboard.press('Enter')
   await page.waitForURL('**/admin')
   expect(await methods()).toContainEqual(['oidc', 'totp'])

@@ -167,7 +167,7 @@ try {
       'give-role': { path: `${person}?dialog=give&role=editor`, text: 'May edit what', forms: ['light'] },
       cell: { path: paper, text: 'How we work', forms: all },
       sharing: { path: `${paper}/sharing`, text: 'grace', forms: ['light'] },
-      audit: { path: '/admin/audit', text: 'made an invite', forms: ['light', 'dark'] },
+      audit: { path: '/admin/audit', text: 'created an invite', forms: ['light', 'dark'] },
     },
     states: {
       home: { path: '/admin', text: 'Handbook', forms: ['light', 'phone'] },
@@ -175,7 +175,7 @@ try {
       empty: { path: '/admin/me/tokens', text: 'No tokens', forms: all },
       'none-found': { path: '/admin/people?q=zz', text: 'Nobody matches', forms: ['light', 'phone'] },
       refused: { path: '/admin/invites', text: 'Try again', forms: all, refused: 'invite_list' },
-      forbidden: { path: '/admin/people', text: 'Only for admins', forms: all, as: 'grace' },
+      forbidden: { path: '/admin/people', text: 'Admins only', forms: all, as: 'grace' },
       missing: {
         path: '/admin/cells/0190f000-0000-7000-8000-000000000000',
         text: 'Try again',

@@ -6,7 +6,7 @@ import { check, consoleService, look, person } from './browser.ts'
 import { hasFocus, press } from './keys.ts'
 import { addDevice, serviceOnLocalhost } from './passkeys.ts'
 
-const banner = 'A role of yours needs a second factor. Until one is added'
+const banner = 'One of your roles requires a second factor. Until you add one'
 
 async function storeCodes(page: Page): Promise<string[]> {
   await page.getByRole('heading', { name: 'Your recovery codes' }).waitFor()
@@ -44,10 +44,10 @@ it('an admin who is required to adds an authenticator, and signs in with its cod
   const secret = shown.replaceAll(' ', '')
   const link = await page.getByRole('link', { name: 'Open the app' }).getAttribute('href')
   expect(link).toContain(`secret=${secret}`)
-  await page.getByLabel('Code that the app shows now').fill(wrongCode(secret))
+  await page.getByLabel('Code shown by the app').fill(wrongCode(secret))
   await page.keyboard.press('Enter')
   await page.getByText('The authenticator shows another code now').waitFor()
-  await page.getByLabel('Code that the app shows now').fill(codeOf(secret))
+  await page.getByLabel('Code shown by the app').fill(codeOf(secret))
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'Your recovery codes' }).waitFor()
   await look(page, 'recovery-codes')
@@ -64,20 +64,20 @@ it('an admin who is required to adds an authenticator, and signs in with its cod
   await page.getByLabel('Password', { exact: true }).fill(ada.password)
   await page.keyboard.press('Enter')
   // The next code, as the current one may have been used above.
-  await page.getByLabel('Code of your authenticator').fill(codeOf(secret, 1))
+  await page.getByLabel('Authenticator code').fill(codeOf(secret, 1))
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'My account' }).waitFor()
   await page.getByText('password, authenticator').waitFor()
 
-  await page.getByRole('button', { name: 'Make new codes' }).click()
+  await page.getByRole('button', { name: 'Create new codes' }).click()
   await check(page, 'new recovery codes')
-  await page.getByRole('dialog').getByRole('button', { name: 'Make new codes' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Create new codes' }).click()
   for (const code of await storeCodes(page)) expect(codes).not.toContain(code)
   await page.getByRole('button', { name: 'Remove the authenticator' }).click()
   await look(page, 'totp-remove')
   const dialog = page.getByRole('dialog')
   await dialog.getByRole('button', { name: 'Remove the authenticator' }).click()
-  await dialog.getByText('A role of yours needs a second factor. Add another').waitFor()
+  await dialog.getByText('One of your roles requires a second factor. Add another').waitFor()
 })
 
 it('a passkey is added with its name, renamed, removed and used, by keys alone', async () => {
@@ -92,7 +92,7 @@ it('a passkey is added with its name, renamed, removed and used, by keys alone',
   await press(add)
   await hasFocus(dialog.getByLabel('Name'))
   await page.keyboard.type('phone')
-  await press(dialog.getByLabel('Ask for it after the password too'), 'Space')
+  await press(dialog.getByLabel('Also ask for it after the password'), 'Space')
   await look(page, 'passkey-add')
   await press(dialog.getByRole('button', { name: 'Add a passkey' }))
   await page.getByRole('heading', { name: 'Your recovery codes' }).waitFor()
@@ -108,7 +108,7 @@ it('a passkey is added with its name, renamed, removed and used, by keys alone',
   await press(add)
   await page.keyboard.type('the same phone')
   await page.keyboard.press('Enter')
-  await dialog.getByText('The browser added no passkey').waitFor()
+  await dialog.getByText('No passkey was added').waitFor()
   await page.keyboard.press('Escape')
   await hasFocus(add)
 
@@ -144,12 +144,12 @@ it('an admin helps somebody in: a link for a new password, second factors remove
   const grace = await guarded(test, { username: 'grace' })
   const page = await person(test, ada.cookie)
   await page.goto(`/admin/people/${grace.id}/sign_in`)
-  await page.getByText('No link that still works').waitFor()
-  await page.getByRole('button', { name: 'Make a reset link' }).click()
+  await page.getByText('No open links').waitFor()
+  await page.getByRole('button', { name: 'Create a reset link' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Show it to me').check()
   await look(page, 'person-reset-link')
-  await dialog.getByRole('button', { name: 'Make a reset link' }).click()
+  await dialog.getByRole('button', { name: 'Create a reset link' }).click()
   await page.getByRole('heading', { name: 'The link is ready' }).waitFor()
   await check(page, 'reset link')
   const { hash } = new URL(await page.locator('.secret code').innerText())
@@ -168,7 +168,7 @@ it('an admin helps somebody in: a link for a new password, second factors remove
       )
   expect(await stateOf()).toBe('grace')
   await page.getByRole('button', { name: 'Revoke a new password' }).click()
-  await page.getByText('No link that still works').waitFor()
+  await page.getByText('No open links').waitFor()
   expect(await stateOf()).toBe('ticket_not_found')
 
   await page.getByRole('button', { name: 'Remove second factors' }).click()
@@ -177,7 +177,9 @@ it('an admin helps somebody in: a link for a new password, second factors remove
   await expect.poll(() => page.getByRole('button', { name: 'Remove second factors' }).count()).toBe(0)
   await test.client().account.login({ username: 'grace', password: grace.password })
   await page.goto(`/admin/people/${ada.id}/sign_in`)
-  await page.getByRole('button', { name: 'Make a reset link' }).click({ force: true })
-  await page.getByText('only the server’s operator changes how they sign in').waitFor({ state: 'attached' })
+  await page.getByRole('button', { name: 'Create a reset link' }).click({ force: true })
+  await page
+    .getByText('only the server’s operator can change how they sign in')
+    .waitFor({ state: 'attached' })
   expect(await dialog.count()).toBe(0)
 })

@@ -106,7 +106,7 @@ it('every page that has nothing to show: nothing yet, nothing found, no such thi
     await check(page, `nothing ${path}`)
   }
   await visit(page, '/people/no-uuid')
-  await page.getByRole('heading', { name: 'There is no such page' }).waitFor()
+  await page.getByRole('heading', { name: 'Page not found' }).waitFor()
   const made = (await ada.client.cell_create({ data: {} })).cell.id
   for (const part of cell) {
     await visit(page, `/cells/${made}${part}`)
@@ -236,7 +236,7 @@ it('the pages of people who are not signed in, and a server that does not answer
   await page.getByText('Use 12 or more characters.').first().waitFor()
   await check(page, 'mistakes in a sign-up')
   await page.goto('/sign-in')
-  await page.getByRole('button', { name: 'Forgot the password?' }).click()
+  await page.getByRole('button', { name: 'Forgot your password?' }).click()
   await check(page, 'a new password')
   await page.getByLabel('Username or e-mail').fill('ada')
   await page.keyboard.press('Enter')

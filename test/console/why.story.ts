@@ -87,7 +87,7 @@ it('why: each reason and each near miss in words, as the calls of that person an
     'sees It is shared with them.',
   ])
   expect(await why(system, grace)).toEqual([
-    'nearly It is shared with them to edit, but nobody owns it: only admins edit it.',
+    'nearly It is shared with them to edit, but nobody owns it: only admins can edit it.',
     'nearly They held the role admin; it was ended.',
     'sees It is shared with them.',
   ])

@@ -115,7 +115,7 @@ function Gallery() {
               error={{ reason: 'busy', data: { request_id: 'r-1' }, status: 503 }}
               onRetry={() => toast('Again')}
             />
-            <Fault text="Something in it is not valid." />
+            <Fault text="Something in the request is not valid." />
           </Part>
           <Part name="Tree">
             <Tree
