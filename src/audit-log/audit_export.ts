@@ -46,7 +46,8 @@ export const exportAudit = operation({
     },
     details:
       '--out writes to a new file that only its owner can read, instead of standard output. A run that fails, or that\nCtrl-C or SIGTERM ends, leaves no file.',
-    lines: (last) => ({ last_seq: last?.seq ?? null }),
+    // Without a row too, since scripts pass it on as the next --since-seq.
+    lines: (last, { since_seq = 0 }) => ({ last_seq: last?.seq ?? since_seq }),
   },
 })
 

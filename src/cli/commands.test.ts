@@ -324,6 +324,16 @@ describe('what is said', () => {
   })
 })
 
+it('an export tells the row that the next one goes on from, even if there is no new one', async () => {
+  await test.account()
+  const lastOf = async (since: string, ...more: string[]): Promise<unknown> =>
+    JSON.parse((await cellkeep(['audit', 'export', '--since-seq', since, ...more])).stderr).last_seq
+  const last = String(await lastOf('0'))
+  expect(Number(last)).toBeGreaterThan(0)
+  expect(await lastOf(last)).toBe(Number(last))
+  expect(await lastOf('0', '--event-type', 'bootstrap')).toBe(0)
+})
+
 it('cleanup says what it did', async () => {
   await cellkeep(['cleanup'])
   await test.account()

@@ -95,6 +95,8 @@ function stopSignal(log: Log, out: Output) {
     asking.abort()
     resolve(0)
   }, 1)
+  // Node would open its debugger to every user of this machine. Other servers open their log anew on this signal.
+  process.on('SIGUSR1', () => log.info('SIGUSR1 is ignored'))
   // A bug in the handling of a request must not end the process.
   process.on('unhandledRejection', (error) =>
     log.error({ event: 'unhandled', err: error }, 'a promise rejection was not handled'),

@@ -96,7 +96,7 @@ export type Command<In = Record<string, unknown>, O = unknown> = {
   /** Shows a result that is a list, or a page of one, as a table. */
   table?: Table<RowOf<O>>
   /** A streamed result is written as JSON lines; this makes the summary on standard error from the last one. */
-  lines?(last: StreamedOf<O> | undefined): Record<string, unknown>
+  lines?(last: StreamedOf<O> | undefined, input: In): Record<string, unknown>
 }
 
 /** A command of any input and result type, as the CLI runs it. */
@@ -104,7 +104,7 @@ export type AnyCommand = Omit<Command, 'table' | 'phrase' | 'failed' | 'lines'> 
   table?: Table<Record<string, unknown>>
   phrase?(result: unknown, said: Said): Phrase
   failed?(result: unknown): boolean
-  lines?(last: unknown): Record<string, unknown>
+  lines?(last: unknown, input: Record<string, unknown>): Record<string, unknown>
 }
 
 /** What `phrase` gets besides the input. */

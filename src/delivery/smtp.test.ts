@@ -114,6 +114,15 @@ it('a wrong password of the mail server does not lose the message', async () => 
   expect((await recover(test)).row).toMatchObject({ state: 'queued', error: 'unreachable' })
 })
 
+it('a mail server that wants a password, but offers no way to give it, does not lose the message', async () => {
+  const mail = await server({
+    disabledCommands: ['STARTTLS', 'AUTH'],
+    onMailFrom: (_address, _session, done) => done(failWith(530)),
+  })
+  const test = await serviceOn(mail.url.replace('//', '//user:pass@'))
+  expect((await recover(test)).row).toMatchObject({ state: 'queued', error: 'unreachable' })
+})
+
 it('a certificate that nobody signed: not sent', async () => {
   const mail = await server({ secure: true })
   const test = await serviceOn(mail.url.replace('smtp:', 'smtps:'))

@@ -51,7 +51,8 @@ function serverOf(smtpUrl: string) {
 /** Tells a permanent refusal of this message from failures that may not happen the next time. */
 function judged(error: unknown): Error {
   const { code, responseCode = 0 } = error as { code?: string; responseCode?: number }
-  const isAboutMessage = code === 'EENVELOPE' || code === 'EMESSAGE'
+  // 530 asks for the login or the encryption that the server does not offer here, whatever the message.
+  const isAboutMessage = (code === 'EENVELOPE' && responseCode !== 530) || code === 'EMESSAGE'
   // Without `cause`, because answers of servers quote the address.
   if (isAboutMessage && responseCode >= 500)
     return new DeliveryRefused(`the mail server said ${responseCode}`)

@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type ListenOptions, Server as NetServer
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { StartError } from '../errors.ts'
 import type { Service } from '../service.ts'
+import { watchDescriptors } from './descriptors.ts'
 import { createNodeServer } from './node.ts'
 
 export type Serving = {
@@ -43,6 +44,7 @@ export async function serve({ app, handle, upgrade, join, leave, socketsClosed }
   })
   const listeners = await listen(server, config)
   await join()
+  const endWatch = watchDescriptors(app.log)
   return {
     url: urlOf(server.address() as AddressInfo),
     leave: async () => {
@@ -61,6 +63,7 @@ export async function serve({ app, handle, upgrade, join, leave, socketsClosed }
         if (running === 0) idle()
       })
       for (const listener of listeners.splice(0)) stopAccepting(listener)
+      endWatch()
       const isClean = await Promise.race([drained, aborted(limit)])
       await socketsClosed(limit)
       server.closeAllConnections()

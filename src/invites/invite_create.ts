@@ -68,7 +68,6 @@ async function insertInvite(
   { email, username, expires_at, created_by }: NewInvite & Pick<Invite, 'created_by'>,
   via: Via = {},
 ): Promise<Invite> {
-  await requireAhead(db, 'expires_at', expires_at, daysMax)
   const email_key = emailKey(email)
   // Lock by ascending id, so that two calls that replace the same pair of invites do not deadlock.
   await db.run(sql`
@@ -81,8 +80,9 @@ async function insertInvite(
     values (${email}, ${email_key}, ${username}, ${expires_at}, ${created_by})
     on conflict do nothing
     returning ${inviteColumns}`)
+  // Both judged after the insert, which waits for a signup that is claiming a conflicting invite: then the end may have
+  // passed, and the account exists.
   await requireAhead(db, 'expires_at', expires_at, daysMax)
-  // Read after the insert, which waits for a signup that is claiming a conflicting invite: then its account exists.
   const taken = await db.first<{ username: boolean; email: boolean }>(sql`
     select exists (select from account where username = ${username}) or ${isReserved(username)} as username,
       exists (select from account where email_key = ${email_key}) as email`)

@@ -32,6 +32,8 @@ export const logEvents = {
     '`/ready` fails; the line has the reason: `db_unreachable`, `db_read_only` (a standby, or a database set read-only), `db_other_database`, `stale_primary`, or `schema_drift` with what is missing.',
   delivery_failed:
     'A message was not delivered. Check the mail server or your `deliver`; `cellkeep mail list` shows whether it is tried again.',
+  descriptors_out:
+    'No file descriptor is left, so new connections are cut without an answer. Raise the limit (`ulimit -n`, or `LimitNOFILE` in the unit), or find out who opens so many connections.',
   disk_low: 'The disk of the data directory is filling up. Free space before content is refused.',
   disk_full: 'The disk of the data directory is full, so content is refused. Free space.',
   effect_failed:

@@ -83,13 +83,15 @@ export const stampOffer = (db: Queryable, offer_id: string, stamps: Sql): Promis
   db.one<Offer>(sql`
     update role_grant_offer o set ${stamps} where o.offer_id = ${offer_id}::uuid returning ${offerColumns}`)
 
-/** Supersedes the pending offers that `which` selects from `role_grant_offer o`; locks them by ascending id. */
+/** Supersedes those of the offers that `which` selects which are still pending; locks all by ascending id. */
 export const supersedeWhere = (db: Queryable, which: Sql): Promise<Offer[]> =>
   db.rows<Offer>(sql`
     with held as (
-      select o.offer_id from role_grant_offer o where (${which}) and ${pending} order by o.offer_id for update
+      select o.offer_id, (${pending}) as is_pending from role_grant_offer o
+      where ${which} order by o.offer_id for update
     )
-    update role_grant_offer o set superseded_at = now() from held where o.offer_id = held.offer_id
+    update role_grant_offer o set superseded_at = now() from held
+    where o.offer_id = held.offer_id and held.is_pending
     returning ${offerColumns}`)
 
 /** Why an offer was superseded, and the id of the grant, offer, account or scope that caused it. */

@@ -33,7 +33,7 @@ export const destroyScope = operation({
     const grants = await activeGrantsWhere(db, at(sql`g`, scope))
     const revocation = { cause: 'scope_destroyed', revoked_by, reason, ...onlyVia(detail) } as const
     if (grants.length > 0) await stampRevoked(work, grants, revocation)
-    const superseded = await supersedeWhere(db, at(sql`o`, scope))
+    const superseded = await supersedeWhere(db, sql`${at(sql`o`, scope)} and ${pending}`)
     await db.run(sql`
       insert into role_scope_destroyed (scope_kind, scope_id)
       values (${scope.scope_kind}, ${scope.scope_id}::uuid) on conflict do nothing`)

@@ -226,3 +226,18 @@ it('role_grant_revoke answers what it did, and is for admins', async () => {
   await scenario(test, () => ada.client.role_grant_revoke(input), { reason: 'insufficient_permissions' })
   expect(await admin.client.role_grant_revoke(input)).toEqual({ ok: true, revoked: true })
 })
+
+it('a grant ends even if thousands of offers depend on it, too many for work that grows with their square', async () => {
+  const [ada, bob] = [await holder(test), await test.account()]
+  const count = 12_000
+  await test.service.app.db.run(sql`
+    insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, scope_kind, scope_id, expires_at)
+    select ${ada.actor_id}::uuid, ${ada.id}::uuid, ${bob.id}::uuid, 'teacher', 'team', gen_random_uuid(),
+      now() + interval '1 day'
+    from generate_series(1, ${count}::int)`)
+  await admin.client.role_grant_revoke({ actor_id: ada.actor_id, role_grant_id: ada.role_grant_id })
+  const [superseded] = await test.service.app.db.rows(sql`
+    select count(*)::int as offers from role_grant_offer
+    where from_actor_id = ${ada.actor_id}::uuid and superseded_at is not null`)
+  expect(superseded).toEqual({ offers: count })
+})

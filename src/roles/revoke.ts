@@ -132,10 +132,8 @@ async function supersedeWith(
   if (rows.length === 0) return []
   // Joined here rather than in SQL: the planner expects few rows and would compare each with each.
   const causes = new Map(rows.map(({ offer_id, ...cause }) => [offer_id, cause]))
-  const superseded = await supersedeWhere(
-    db,
-    sql`o.offer_id in (select unnest(${[...causes.keys()]}::uuid[]))`,
-  )
+  // By their ids alone: the planner expects one pending offer at most, and would read all of them for each id.
+  const superseded = await supersedeWhere(db, sql`o.offer_id = ${anyOf([...causes.keys()])}`)
   return superseded.map((offer) => ({ offer, ...(causes.get(offer.offer_id) as SupersedeCause) }))
 }
 

@@ -171,6 +171,15 @@ test('the command of the start message reads the token from whatever directory',
   await server.end('SIGKILL')
 })
 
+test('SIGUSR1 opens no debugger', async () => {
+  const server = await startServer(await space.make('signalled'), (await ownPostgres()).env)
+  server.signal('SIGUSR1')
+  await expect.poll(() => server.stderr() + JSON.stringify(server.log())).toMatch(/Debugger|SIGUSR1/)
+  const { stderr, stdout } = await server.end('SIGTERM')
+  expect(stderr).not.toContain('Debugger')
+  expect(stdout.join()).toContain('SIGUSR1 is ignored')
+})
+
 test('a database that cannot be reached is reported in one sentence', async () => {
   const cwd = await space.make('unreachable')
   const closed = await closedPort()

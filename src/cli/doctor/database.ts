@@ -13,6 +13,7 @@ import type { Opened } from '../with-service.ts'
 import { auditFindings } from './audit.ts'
 import { connectionFindings, featureFindings } from './connection.ts'
 import type { Finding, Fix } from './files.ts'
+import { grantFindings } from './grants.ts'
 import { linkFindings } from './links.ts'
 import { messageFindings } from './messages.ts'
 import { nodeFindings } from './nodes.ts'
@@ -52,6 +53,7 @@ export async function databaseFindings(
       ...(await weakFindings(db, opened)),
       ...(await auditFindings(db)),
       ...(await emailFindings(db)),
+      ...(await grantFindings(db, opened)),
       ...(await linkFindings(db, opened)),
       ...(await messageFindings(db, config)),
       ...(await importFindings(db)),

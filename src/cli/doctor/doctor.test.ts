@@ -158,6 +158,30 @@ describe('who may do what', () => {
     expect(await found()).toEqual([])
   })
 
+  it('grants of roles that are not declared, as long as they last', async () => {
+    const holder = (role: string) => test.account({ roles: [role] })
+    const held = [await holder('teacher'), await holder('guide'), await holder('teacher')] as const
+    expect(await found()).toEqual(['orphaned_grants'])
+    expect((await doctor()).stdout).toContain('not declared: guide, teacher.')
+    const declare = (...names: string[]) =>
+      writeFile(
+        join(cwd, 'cellkeep.config.json'),
+        JSON.stringify({ roles: names.map((name) => ({ name, grant_paths: ['admin'] })) }),
+      )
+    await declare('teacher')
+    expect((await doctor()).stdout).toContain('not declared: guide.')
+    await db(sql`update role_grant set expires_at = now() where role = 'guide'`)
+    expect(await found()).toEqual([])
+    await declare()
+    await test.service.operations.revokeRoleEverywhere(
+      { actor_id: held[0].actor_id, role: 'teacher' },
+      { via: 'testing' },
+    )
+    expect(await found()).toEqual(['orphaned_grants'])
+    await test.service.operations.deleteAccount({ account_id: held[2].id }, { via: 'testing' })
+    expect(await found()).toEqual([])
+  })
+
   it('links to a provider that is not configured', async () => {
     const issuer = 'https://id.example'
     await db(sql`insert into account_link (account_id, provider, issuer, subject)

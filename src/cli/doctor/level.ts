@@ -18,6 +18,7 @@ const warnings = new Set([
   'second_factor_missing',
   'email_in_use',
   'foreign_hashes',
+  'orphaned_grants',
   'orphaned_links',
   'orphaned_passkeys',
   'messages_failed',

@@ -1,0 +1,31 @@
+import { activeGrant, unendedGrant } from '../../auth/active-grant.ts'
+import { type Database, sql } from '../../db/db.ts'
+import { builtinRoles } from '../../roles/scope.ts'
+import type { Opened } from '../with-service.ts'
+import type { Finding } from './files.ts'
+
+/** A role that is not declared opens no method, but cells that are shared with it stay open to its holders. */
+export async function grantFindings(db: Database, { parsed }: Opened): Promise<Finding[]> {
+  const declared = [...builtinRoles, ...(parsed.declarations.roles ?? []).map(({ name }) => name)]
+  const next = sql`select g.role from role_grant g where ${unendedGrant}`
+  // From one role to the next by the index, because there may be millions of grants.
+  const held = await db.rows<{ role: string }>(sql`
+    with recursive held as (
+      (${next} order by g.role limit 1)
+      union all
+      select (${next} and g.role > held.role order by g.role limit 1) from held where held.role is not null
+    )
+    select role from held where role <> all(${declared}::text[])
+      and exists (
+        select from role_grant g join actor on actor.id = g.actor_id and actor.deleted_at is null
+        where g.role = held.role and ${activeGrant})`)
+  if (held.length === 0) return []
+  return [
+    {
+      finding: 'orphaned_grants',
+      what: `Actors hold roles that are not declared: ${held.map(({ role }) => role).join(', ')}.`,
+      remedy:
+        'Cells that are shared with such a role stay open to them. Declare the role in the config file again, or take it from its holders: `cellkeep role revoke`.',
+    },
+  ]
+}
