@@ -110,7 +110,7 @@ export const people = {
   no_keeper: 'keeper is handed over on the server, with `cellkeep keeper transfer`.',
   only_admin: 'There are no other roles yet; the page Roles says how to declare one.',
   everywhere: { label: 'Everywhere', hint: '' },
-  scope: { label: 'In one place', hint: 'A kind of place and its id.' },
+  scope: { label: 'In one place', hint: 'Its kind and its id.' },
   scope_kind: 'Kind of place',
   scope_id: 'Id of the place',
   scope_id_hint: 'The UUID by which the application knows it.',
