@@ -92,7 +92,7 @@ it('why: each reason and each near miss in words, as the calls of that person an
     'sees It is shared with them.',
   ])
   expect(await why(shared, scoped)).toEqual([
-    'nearly They hold admin in one place; it counts only everywhere.',
+    'nearly They hold admin in one place; here it counts only if held everywhere.',
   ])
   expect(await why(shared, { ...gone, username: 'removed actor' })).toEqual(['nearly The actor was removed.'])
   expect(await why(shared, zoe)).toEqual(['No rule lets them in.'])
