@@ -171,6 +171,21 @@ describe('restoreBackup', () => {
     expect(next.rows[0].last).toBe(rows[0].last + 1)
   })
 
+  it('continues the numbering also where a database quotes all names', async () => {
+    const [from, to] = [await target(migratedDatabase), await target()]
+    const writer = await from.open()
+    const client = await to.open()
+    await client.query(`alter database ${to.connection.database} set quote_all_identifiers = on`)
+    await writer.query(`select audit_insert('[{"event_type":"login","outcome":"success"}]')`)
+    await writer.query('select audit_number()')
+    const file = join(dir, 'numbered')
+    await writeBackup(from.connection, { to: file, version: '1.2.3' })
+    await restoreBackup(to.connection, file)
+    await client.query(`select audit_insert('[{"event_type":"login","outcome":"success"}]')`)
+    const { rows } = await client.query('select count(distinct written)::int as n from audit_entries()')
+    expect(rows).toEqual([{ n: 2 }])
+  })
+
   it('accepts a migrated database without accounts, and replaces its seeded rows and audit rows', async () => {
     const to = await target(migratedDatabase)
     const client = await to.open()

@@ -127,7 +127,16 @@ describe('one value', () => {
     ['port', ['-1', '65536', '4040.0', '4e3', '0x10', ' 80', '080', 'http', '1_000']],
     [
       'database_url',
-      ['mysql://x/y', 'file:/x', 'postgres:/x', 'POSTGRES://x', 'postgres://u:p#s@h/d:1:2', 'off'],
+      [
+        'mysql://x/y',
+        'file:/x',
+        'postgres:/x',
+        'POSTGRES://x',
+        'postgres://u:p#s@h/d:1:2',
+        'off',
+        'postgres://u:%ff@h/d',
+        'postgres://h/%e9',
+      ],
     ],
     ['postgres_bin', ['/nonexistent/bin', '.']],
     [

@@ -30,7 +30,7 @@ const rules: typeof ownKeys = {
 /** Reads a URL in the forms of libpq, which may list several servers; or says what is wrong with it. */
 export function parseDatabaseUrl(text: string): DatabaseUrl | string {
   const [matched, login = '', authority = '', path = '', query = ''] = form.exec(text) ?? []
-  if (matched === undefined || !URL.canParse(`postgres://${login}h${path}`))
+  if (matched === undefined || !URL.canParse(`postgres://${login}h${path}`) || !isUtf8(login + path))
     return 'must be a postgres:// or postgresql:// URL with special characters percent-encoded'
   const params = new URLSearchParams(query)
   for (const [key, value] of params) {
@@ -51,6 +51,16 @@ export function parseDatabaseUrl(text: string): DatabaseUrl | string {
     }),
     isRandom,
     attemptMs: seconds === 0 ? undefined : Math.max(2, seconds) * 1000,
+  }
+}
+
+/** Other characters, as in `%E9`, the driver would refuse when it connects. It takes a `%` alone as it is. */
+function isUtf8(encoded: string): boolean {
+  try {
+    decodeURIComponent(encoded.replaceAll(/%(?![0-9a-f]{2})/gi, '%25'))
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -216,3 +216,14 @@ test('start-up options of the URL are kept, and neither they nor a consumer’s 
   expect(found).toEqual({ path: 'cellkeep,public', memory: '5MB', read_only: 'on' })
   await (await test.account()).client.cell_create({ data: {} })
 })
+
+test('a search path keeps leading to the tables of its service after another came to the default schema', async () => {
+  const database = await empty()
+  await migrate({ ...database.connection, schema: 'mine' })
+  const url = new URL(toUrl(database.connection))
+  url.searchParams.set('options', '-c search_path=mine')
+  const schema = async () => (await locate({ connectionString: url.href }, null)).schema
+  expect(await schema()).toBe('mine')
+  await migrate({ ...database.connection, schema: 'cellkeep' })
+  expect(await schema()).toBe('mine')
+})

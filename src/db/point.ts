@@ -18,10 +18,18 @@ type ReaderOptions = {
 }
 
 /** Where a shared connection is kept, with how many reads on it wait for their answers. */
-type Shared = { opened: Promise<pg.Client> | undefined; reads: number }
+type Shared = {
+  opened: Promise<pg.Client> | undefined
+  /** The connection once it is open. */
+  client: pg.Client | undefined
+  reads: number
+  refusedAt: number
+}
 
 /** Enough for short reads: a pipelined connection sends the next one without waiting for an answer. */
 const connections = 2
+/** After a refused attempt the others are used alone for so long. */
+const refusedMs = 100
 
 /**
  * The plan of a read by keys is the same for all keys. By default PostgreSQL would plan each read anew, which takes
@@ -37,16 +45,27 @@ const ownSettings = `set default_transaction_read_only = on; set plan_cache_mode
  */
 export function pipelinedReader(primary: Primary, options: ReaderOptions) {
   const { onError, onStatement, noteLostName, isPooled, hasNames, observer } = options
-  const slots = Array.from({ length: connections }, (): Shared => ({ opened: undefined, reads: 0 }))
+  const slots = Array.from(
+    { length: connections },
+    (): Shared => ({
+      opened: undefined,
+      client: undefined,
+      reads: 0,
+      refusedAt: -Infinity,
+    }),
+  )
+  /** Connections that are being asked whether they may still be used. */
+  const asked = new WeakMap<pg.Client, Promise<boolean>>()
   let closed = false
   let underWay = 0
 
   const open = (slot: Shared): Promise<pg.Client> => {
     const drop = () => {
-      if (slot.opened === opened) slot.opened = undefined
+      if (slot.opened === opened) clear(slot)
     }
     const opened: Promise<pg.Client> = primary.connect().then(
       (client) => {
+        if (slot.opened === opened) slot.client = client
         noteOpened(client)
         client.once('error', (error) => {
           drop()
@@ -57,6 +76,7 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
         return client
       },
       (error) => {
+        slot.refusedAt = performance.now()
         drop()
         throw error
       },
@@ -64,11 +84,28 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
     slot.opened = opened
     return opened
   }
+  const clear = (slot: Shared): void => {
+    slot.opened = undefined
+    slot.client = undefined
+  }
+  /**
+   * The least busy connection: under low load only the first is opened, and plans each statement once. No read waits
+   * for the second one, which the server may refuse.
+   */
+  const choose = (): Shared => {
+    const best = slots.reduce((best, one) => (one.reads < best.reads ? one : best))
+    if (best.client) return best
+    const open = slots.find(({ client }) => client)
+    if (open === undefined) return best
+    if (best.opened === undefined && performance.now() - best.refusedAt > refusedMs)
+      connected(best).catch(() => {})
+    return open
+  }
 
   /** Takes a connection out of use. */
   const retire = (client: pg.Client, slot: Shared, opened: Promise<pg.Client>): void => {
     if (slot.opened !== opened) return
-    slot.opened = undefined
+    clear(slot)
     // Deferred, so that reads that awaited this connection can still send; `end` waits for their answers.
     setImmediate(() => client.end().catch(() => {}))
   }
@@ -80,7 +117,12 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
       const client = await opened
       if (isWornOut(client)) retire(client, slot, opened)
       if (primary.isCertain(client)) return client
-      retire(client, slot, opened)
+      // Asked, not replaced: there may be no new connections while the open ones still work.
+      const fit =
+        asked.get(client) ?? primary.isStillFit(client, 'reader').finally(() => asked.delete(client))
+      asked.set(client, fit)
+      if (await fit) return client
+      if (slot.opened === opened) clear(slot)
     }
   }
 
@@ -88,8 +130,7 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
     const statement = isNamed ? compile(query) : nameless(query)
     onStatement?.(statement.text)
     const end = beginStatement(observer, shared)
-    // The least busy connection: under low load only the first is opened, and plans each statement once.
-    const slot = slots.reduce((best, one) => (one.reads < best.reads ? one : best))
+    const slot = choose()
     slot.reads += 1
     try {
       const client = await connected(slot).catch((error) => {

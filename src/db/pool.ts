@@ -107,6 +107,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     observer,
     isBusy: () => slots.isBusy() || reader.isBusy(),
     idle: () => slots.idle(),
+    hasOpen: () => slots.load().open > 0,
   })
   const receiving = new Receiving()
   const slots = openSlots(primary, {

@@ -27,7 +27,7 @@ export const logEvents = {
   data_dir_lost:
     'Another process uses the same data directory, so this one stops, or in a library refuses every request. Find out who started it: only one may.',
   db_lost:
-    'A connection to the database was lost, or the database cannot be reached. One line is normal at a restart or fail-over; if it repeats, check whether the database runs, and what `/ready` says.',
+    'A connection to the database was lost or refused, or the database cannot be reached. One line is normal at a restart or fail-over; if it repeats, check whether the database runs and still lets this user in, and what `/ready` says.',
   db_not_ready:
     '`/ready` fails; the line has the reason: `db_unreachable`, `db_read_only` (a standby, or a database set read-only), `db_other_database`, `stale_primary`, or `schema_drift` with what is missing.',
   delivery_failed:

@@ -37,6 +37,8 @@ export const relied: Readonly<Record<string, { value: string; holds: string }>> 
   extra_float_digits: { value: '1', holds: '::int > 0' },
   standard_conforming_strings: { value: 'on', holds: `= 'on'` },
   array_nulls: { value: 'on', holds: `= 'on'` },
+  // Names of tables as text are compared with those in the code.
+  quote_all_identifiers: { value: 'off', holds: `= 'off'` },
   // Without warnings this process would not notice that a commit did not reach its standby.
   client_min_messages: { value: 'notice', holds: `<> 'error'` },
   // These would cancel lock waits within a statement, and close idle connections.

@@ -3,6 +3,7 @@ import { isIP, Socket } from 'node:net'
 import pg from 'pg'
 import { parseDatabaseUrl } from '../../config/database-url.ts'
 import type { Connection } from './connection.ts'
+import { isUnreachable } from './failure.ts'
 import { Unfit } from './unfit.ts'
 
 /** Time for each server while there are others to try. */
@@ -64,7 +65,9 @@ export async function dial(options: Dial): Promise<pg.Client> {
   throw failures.reduce((worst, error) => (weight(error) > weight(worst) ? error : worst))
 }
 
-const weight = (error: unknown): number => (error instanceof Unfit ? error.weight : 0)
+/** What a server said tells more than that another one is down, which a list of servers is for. */
+const weight = (error: unknown): number =>
+  error instanceof Unfit ? error.weight : isUnreachable(error) ? 0 : 0.5
 
 type Url = Exclude<ReturnType<typeof parseDatabaseUrl>, string>
 

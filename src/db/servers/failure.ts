@@ -28,6 +28,12 @@ export const isDamage = (error: unknown): error is pg.DatabaseError =>
 export const codeOf = (error: unknown): string =>
   typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : ''
 
+/**
+ * Whether a server lets nobody in any more, as it has no free slots, or the password or pg_hba.conf was changed. It
+ * still answers on open connections.
+ */
+export const refusesLogin = (error: unknown): boolean => /^(53300|28...)$/.test(codeOf(error))
+
 /** True for a deadlock or serialization failure: the transaction can be retried. */
 export const isConflict = (error: unknown): boolean => ['40001', '40P01'].includes(codeOf(error))
 
@@ -49,9 +55,14 @@ export function databaseRefusal(error: unknown): ServiceError | undefined {
   const code = codeOf(error)
   if (isDiskFull(error)) return withCause(refusal('storage_full'), error)
   if (timedOut.has(code)) return withCause(refusal('timeout'), error)
-  if (unreachable.test(code) || (error instanceof Error && !code && unreachableText.test(error.message)))
-    return withCause(refusal('service_unavailable'), error)
+  if (isUnreachable(error)) return withCause(refusal('service_unavailable'), error)
   return undefined
+}
+
+/** True if no server answered, or it went away. */
+export function isUnreachable(error: unknown): boolean {
+  const code = codeOf(error)
+  return unreachable.test(code) || (error instanceof Error && !code && unreachableText.test(error.message))
 }
 
 /** True if the connection was lost beforehand, so nothing of the statement was sent. */

@@ -16,7 +16,8 @@ export const defaultSchema = 'cellkeep'
 
 /**
  * The connection with the schema of the service's tables: the one that is set, else the one that has them already,
- * else the default. Versions without this setting put them where the search path led, mostly into `public`.
+ * else the default. Versions without this setting put them where the search path led, mostly into `public`, which is on
+ * every path and so comes last.
  */
 export async function locate(connection: Connection, wanted: string | null): Promise<Connection> {
   if (connection.schema !== undefined) return connection
@@ -52,7 +53,7 @@ async function found(client: pg.Client, connection: Connection): Promise<Connect
      where c.relname = 'schema_migration' and (nspname = $1 or nspname = any(current_schemas(false)))
        and (select count(*) from pg_attribute
             where attrelid = c.oid and attname in ('name', 'applied_at') and not attisdropped) = 2
-     order by nspname <> $1, array_position(current_schemas(false), nspname)`,
+     order by nspname = 'public', array_position(current_schemas(false), nspname) nulls last`,
     [defaultSchema],
   )
   for (const { schema } of rows) if (await isOurs(client, schema)) return { ...connection, schema }

@@ -7,7 +7,7 @@ import { type Admission, createAdmission, type Limits } from './admission.ts'
 import { createBreaker, type Trouble } from './breaker.ts'
 import { clientConfig, directOf } from './connection.ts'
 import { cut, type Dial, dial } from './dial.ts'
-import { codeOf, type RepeatCause, unavailable } from './failure.ts'
+import { type RepeatCause, refusesLogin, unavailable } from './failure.ts'
 import { Unfit } from './unfit.ts'
 
 /** Access to the one server that takes writes: gives only admitted connections, and tracks which may still be used. */
@@ -18,8 +18,11 @@ export type Primary = {
   session(settings: Session): Promise<pg.Client>
   /** True if nothing since this connection was admitted casts doubt on its server. */
   isCertain(client: pg.Client): boolean
-  /** Admits a connection anew, or cuts it and resolves to false. */
-  isStillFit(client: pg.Client): Promise<boolean>
+  /**
+   * Admits a connection anew, or cuts it and resolves to false. That a reader goes on does not show that there are
+   * connections for writes.
+   */
+  isStillFit(client: pg.Client, of?: 'reader'): Promise<boolean>
   /**
    * A connection was lost or a write refused. The same may hold for the others, so each is checked before its next
    * use.
@@ -53,6 +56,8 @@ type PrimaryOptions = Pick<Dial, 'connection' | 'config'> & {
   isBusy(): boolean
   /** A connection that nobody uses. */
   idle(): pg.Client | undefined
+  /** Whether there are connections that take writes, used or not. */
+  hasOpen(): boolean
 }
 
 /** The most calls that wait for a primary. */
@@ -68,7 +73,7 @@ const askMs = 2_000
 const pausesMs: Partial<Record<RepeatCause | 'conflict' | 'replica', number>> = { conflict: 10, lost: 100 }
 
 export function openPrimary(options: PrimaryOptions): Primary {
-  const { connection, config, limits, clock, waitMs, onError, observer, isBusy, idle } = options
+  const { connection, config, limits, clock, waitMs, onError, observer, isBusy, idle, hasOpen } = options
   /** Open connections, with the timeline of their server and the doubts there were when it was admitted. */
   const live = new Map<pg.Client, { timeline: number | null; doubts: number }>()
   let doubts = 0
@@ -86,7 +91,6 @@ export function openPrimary(options: PrimaryOptions): Primary {
   const admit = (client: pg.Client, at: number): void => {
     live.set(client, { timeline: admission.timeline, doubts: at })
     missingSince = undefined
-    breaker.ok()
   }
   const tried = (error?: unknown): void => {
     const outcome = error === undefined ? 'ok' : error instanceof Unfit ? error.why : 'failed'
@@ -97,6 +101,7 @@ export function openPrimary(options: PrimaryOptions): Primary {
     if (live.size === 0) missingSince ??= performance.now()
     const client = await dial({ connection, config, judge: admission.judge, tried, withinMs: waitMs })
     admit(client, at)
+    breaker.ok()
     client.once('end', () => live.delete(client))
     return client
   }
@@ -104,12 +109,13 @@ export function openPrimary(options: PrimaryOptions): Primary {
     const client = await open()
     await client.end()
   }
-  const isStillFit = async (client: pg.Client): Promise<boolean> => {
+  const isStillFit: Primary['isStillFit'] = async (client, of) => {
     const at = doubts
     const timer = setTimeout(() => cut(client), askMs)
     try {
       await admission.judge(client)
       admit(client, at)
+      if (of !== 'reader') breaker.ok()
       return true
     } catch {
       cut(client)
@@ -136,10 +142,10 @@ export function openPrimary(options: PrimaryOptions): Primary {
       })
   }, silenceMs / 2).unref()
 
-  /** A server with no free connection slots still answers on open connections. */
   const failed = (error: unknown): void => {
-    if (codeOf(error) !== '53300' || live.size === 0)
-      breaker.failed(error, live.size === 0 ? missingSince : undefined)
+    if (refusesLogin(error) && hasOpen())
+      onError(error, 'the database refuses new connections; the open ones are still used')
+    else breaker.failed(error, live.size === 0 ? missingSince : undefined)
   }
   const connect = async (): Promise<pg.Client> => {
     const until = performance.now() + waitMs

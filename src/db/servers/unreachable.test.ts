@@ -84,11 +84,38 @@ test('a refused connection names what to change', async () => {
   await owner.query(`alter database ${other.name} allow_connections false`)
   expect((await refusalOf(other.url.href)).message).toMatch(/not currently accepting.*allow_connections true/)
 
-  for (const option of ['-c nope=1', '-c work_mem=x']) {
+  for (const option of ['-c nope=1', '-c work_mem=x', '-c work_mem']) {
     const wrong = new URL(url)
     wrong.searchParams.set('options', option)
-    expect((await refusalOf(wrong.href)).message).toMatch(/parameter.*Correct `options` in the URL/)
+    expect((await refusalOf(wrong.href)).message).toMatch(/(parameter|value).*Correct `options` in the URL/)
   }
+})
+
+test('options that the user has no right to are sought in the URL', async () => {
+  const database = await kept(emptyDatabase)
+  const guest = new URL(await asRole(database))
+  guest.searchParams.set('options', `-c role=${database.url.username}`)
+  expect((await refusalOf(guest.href)).message).toMatch(/permission denied.*Correct `options` in the URL/)
+})
+
+test('a password that the server asks for and the URL lacks is named', async () => {
+  const ask = (code: number, text: string) =>
+    Buffer.concat([Buffer.from([0x52, 0, 0, 0, 8 + text.length, 0, 0, 0, code]), Buffer.from(text)])
+  const server = createServer((socket) => {
+    socket.once('data', () => {
+      socket.write(ask(10, 'SCRAM-SHA-256\0\0'))
+      socket.once('data', () => socket.write(ask(11, 'r=')))
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  // Also if another server of the list is down.
+  for (const login of ['u@', 'u:@', 'u@127.0.0.1:1,'])
+    expect((await refusalOf(`postgres://${login}127.0.0.1:${port}/d`)).message).toBe(
+      'The database cannot be reached: the server asks for a password, and the URL has none. Check the user and the password in the URL, and pg_hba.conf of the server.',
+    )
 })
 
 test('a file that is no certificate of the client is sought in the URL', async () => {
