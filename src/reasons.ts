@@ -27,7 +27,10 @@ const reasons = {
   authentication_required: { code: -32001, doc: 'No valid credential came with the request.' },
   account_vanished: { code: -32001, doc: 'The account or actor was deleted during the request.' },
   credential_type_required: { code: -32002, doc: 'The method requires another type of credential.' },
-  token_scope_required: { code: -32002, doc: 'The scope of the API token does not cover this.' },
+  token_scope_required: {
+    code: -32002,
+    doc: 'The scope of the API token does not cover this; `required_scope` is `rpc:` with the method, or `surface:` with the route.',
+  },
   second_factor_enrolment_required: {
     code: -32002,
     doc: 'A role of the account requires a second factor, but this credential was obtained without one: enrol one, or sign in with it.',
