@@ -203,6 +203,7 @@ Notation of types:
 | \`Time\` | in input: RFC 3339 with \`Z\` or an offset, \`2026-01-02T04:04:05+01:00\`; in output: UTC with milliseconds, \`2026-01-02T03:04:05.678Z\` |
 | \`string(3..39)\` | a string of 3 to 39 characters; no string holds U+0000 |
 | \`integer(1..200)\` | a whole number from 1 to 200 |
+| \`object\` | a JSON object; its numbers are doubles, so send whole numbers beyond ±(2^53 − 1) as strings: they are rounded otherwise |
 | \`Uuid[]\`, then \`(1..50)\` | a list, of 1 to 50 entries |
 | \`key?\`, \`= x\` | may be left out; its default |
 | \`A \\| B\` | either |

@@ -27,7 +27,10 @@ const reasons = {
   authentication_required: { code: -32001, doc: 'No valid credential came with the request.' },
   account_vanished: { code: -32001, doc: 'The account or actor was deleted during the request.' },
   credential_type_required: { code: -32002, doc: 'The method requires another type of credential.' },
-  token_scope_required: { code: -32002, doc: 'The scope of the API token does not cover this.' },
+  token_scope_required: {
+    code: -32002,
+    doc: 'The scope of the API token does not cover this; `required_scope` is `rpc:` with the method, or `surface:` with the route.',
+  },
   second_factor_enrolment_required: {
     code: -32002,
     doc: 'A role of the account requires a second factor, but this credential was obtained without one: enrol one, or sign in with it.',
@@ -238,15 +241,9 @@ const reasons = {
   cell_kind_in_data: { code: -32602, doc: '`data` may not have a top-level key `kind`.' },
   cell_kind_empty: { code: -32602, doc: '`kind` may be null but not empty.' },
   cell_data_invalid: { code: -32602, doc: 'The data hook refused; see `issues`.' },
-  cell_get_requires_id_or_path: { code: -32602, doc: 'Give exactly one of `id` and `path`.' },
-  cell_field_list_requires_source_or_target: {
-    code: -32602,
-    doc: 'Give exactly one of `source_id` and `target_id`.',
-  },
-  cell_item_list_requires_parent_or_child: {
-    code: -32602,
-    doc: 'Give exactly one of `parent_id` and `child_id`.',
-  },
+  cell_get_requires_id_or_path: { code: -32602, doc: 'Give either `id` or `path`.' },
+  cell_field_list_requires_source_or_target: { code: -32602, doc: 'Give either `source_id` or `target_id`.' },
+  cell_item_list_requires_parent_or_child: { code: -32602, doc: 'Give either `parent_id` or `child_id`.' },
   cell_list_created_by_requires_auth: { code: -32602, doc: 'The filter `created_by` needs a credential.' },
   cell_list_shared_with_requires_auth: { code: -32602, doc: 'The filter `shared_with` needs a credential.' },
   cell_clone_too_large: {

@@ -114,7 +114,7 @@ const calls: [string, `cell_${string}`, object[]][] = [
   ['of nothing', 'cell_item_delete', cells((parent_id) => ({ parent_id, position: 'none' }), open)],
 ]
 
-it('all methods that take a cell are called', () => {
+it('all methods that take a cell are called (otherwise: add a row to `calls`)', () => {
   const methods = Object.keys(actions).filter((name) => name.startsWith('cell_'))
   const others = ['cell_create', 'cell_list']
   expect(

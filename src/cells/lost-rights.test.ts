@@ -94,7 +94,7 @@ const manages: Write[] = [
 ]
 const byAdmins: Write[] = [['cell_update of the path', (by) => by.cell_update({ cell_id, path: 'late' })]]
 
-it('all methods that change a given cell are called', () => {
+it('all methods that change a given cell are called (otherwise: add a row to `edits` or `manages`)', () => {
   const others = ['cell_create', 'cell_clone']
   const called = [...edits, ...manages].map(([what]) => what)
   const writes = Object.entries(actions).filter(

@@ -5,7 +5,7 @@ import { singleWithin } from '../core/single.ts'
 import type { JoinedRead, Queryable, ReadOnly, Sql } from '../db/db.ts'
 import { sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
-import { badText, issue, toIssues } from '../wire/issues.ts'
+import { badTextIssue, toIssues } from '../wire/issues.ts'
 import { inOnePiece, type Text } from '../wire/json-text.ts'
 import { parseJson } from '../wire/parse-json.ts'
 import { withRules } from '../wire/rules.ts'
@@ -58,8 +58,8 @@ function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> 
   return async (context, input) => {
     if (action.side_effects && !('audit' in context && context.actor))
       throw new TypeError('Cells are written in a mutation() whose auth requires an actor; declare it so.')
-    const bad = badText(input)
-    if (bad) throw refusal('invalid_params', { issues: [issue(bad, 'invalid_format')] })
+    const bad = badTextIssue(input)
+    if (bad) throw refusal('invalid_params', { issues: [bad] })
     const parsed = action.input.safeParse(input, withRules)
     if (!parsed.success) throw refusal('invalid_params', { issues: toIssues(parsed.error) })
     const { db } = context

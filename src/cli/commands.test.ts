@@ -315,6 +315,9 @@ describe('what is said', () => {
   it('a misspelled word or option suggests the right one, and nothing was looked up', async () => {
     const wrong = async (...args: string[]) => (await cellkeep(args)).stderr
     expect(await wrong('acount', 'show')).toMatch(/"acount"; did you mean account\?/)
+    expect(await wrong('import', 'users.jsonl')).toMatch(/"import"; did you mean account import\?/)
+    expect(await wrong('help', 'import')).toMatch(/"import"; did you mean account import\?/)
+    expect(await wrong('list')).not.toMatch(/did you mean/)
     expect(await wrong('account', 'shwo')).toMatch(/"account shwo"; did you mean show\?/)
     expect(await wrong('account', 'list', '--deletd')).toMatch(
       /Unknown option --deletd; did you mean --deleted\?/,

@@ -33,8 +33,10 @@ describe('account import', () => {
       '',
       { username: 'mixed-6', email: 'ONE@example.org' },
     ])
+    expect((await cellkeep([...all, 'mixed.jsonl', '--dry-run'])).stdout).toContain('with --report FILE')
     const args = [...all, 'mixed.jsonl', '--report', 'refused.jsonl']
     const { code, stdout, stderr } = await cellkeep(args)
+    expect(stdout).not.toContain('--report')
     expect([code, stderr]).toEqual([1, ''])
     expect(stdout).toMatch(/^lines +6\nimported +1\nskipped +0\nrefused +5\n/)
     const report = await readFile(join(cwd, 'refused.jsonl'), 'utf8')

@@ -59,7 +59,9 @@ async function run({ args: [name = ''], options: given, out, io }: Call<typeof o
     )
   try {
     const done = await withService(io, work, { interrupt })
-    out.result({ ...done, reasons, source, dry_run }, { ...done, ...reasons })
+    const hint =
+      done.refused > 0 && !report ? ['Run it again with --report FILE to see which lines, and why.'] : []
+    out.result({ ...done, reasons, source, dry_run }, [{ ...done, ...reasons }, ...hint])
     if (!done.complete && interrupt.signal.aborted) return interrupt.signal.reason
     return done.refused > 0 ? 1 : 0
   } finally {

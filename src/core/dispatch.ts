@@ -6,7 +6,7 @@ import { invalidRequest, refusal, tellOutcome } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import { crowdOf } from '../limits/limiters.ts'
 import type { RequestFields } from '../observe/work.ts'
-import { badText, type Issue, issue, toIssues } from '../wire/issues.ts'
+import { badTextIssue, type Issue, toIssues } from '../wire/issues.ts'
 import { isText, JsonText } from '../wire/json-text.ts'
 import { withRules } from '../wire/rules.ts'
 import type { App } from './app.ts'
@@ -162,8 +162,8 @@ function contextOf(app: App, call: Call, caller: Caller | null, actor: ReturnTyp
 function parse(action: WiredMethod, call: Call, context: ReturnType<typeof contextOf>): unknown {
   const issues = (found: Issue[]) => refusal('invalid_params', { issues: found })
   if (call.paramsIssue) throw issues([call.paramsIssue])
-  const bad = call.mayHoldBadText ? badText(call.params) : undefined
-  if (bad) throw issues([issue(bad, 'invalid_format')])
+  const bad = call.mayHoldBadText ? badTextIssue(call.params) : undefined
+  if (bad) throw issues([bad])
   const parsed = action.params.safeParse(call.params ?? {}, withRules)
   if (!parsed.success) throw issues(toIssues(parsed.error))
   // The actor is in the context, so `acting` is taken out: handlers record their whole input, and cursors are bound to

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type pg from 'pg'
 import { refusal, ServiceError } from '../errors.ts'
 import { noticesOf } from './notices.ts'
-import { type Pool, transactionLimitMs } from './pool.ts'
+import type { Pool } from './pool.ts'
 import {
   databaseRefusal,
   isInAborted,
@@ -13,6 +13,7 @@ import {
   withCause,
   withoutValues,
 } from './servers/failure.ts'
+import { transactionLimitMs } from './servers/session-settings.ts'
 import type { Slot } from './slots.ts'
 import type { Sql } from './sql.ts'
 import { isWornOut } from './statement-names.ts'

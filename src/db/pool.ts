@@ -1,4 +1,3 @@
-import type pg from 'pg'
 import type { LogEvent } from '../log/events.ts'
 import { noObserver, type Observer } from '../observe/observer.ts'
 import { beginStatement } from '../observe/statement.ts'
@@ -8,8 +7,7 @@ import type { Clock } from './clock.ts'
 import type { JoinedRead } from './joined.ts'
 import { pipelinedReader } from './point.ts'
 import { Receiving } from './receiving.ts'
-import type { Limits } from './servers/admission.ts'
-import { type Connection, clientConfig, type ReplicaOptions } from './servers/connection.ts'
+import type { Connection, ReplicaOptions } from './servers/connection.ts'
 import {
   explainReadOnly,
   isUnsent,
@@ -20,14 +18,10 @@ import {
 } from './servers/failure.ts'
 import { lostNames } from './servers/lost-names.ts'
 import { openPrimary, type Primary } from './servers/primary.ts'
+import { configOf, limitsOf } from './servers/session-settings.ts'
 import { openSlots, type Slot } from './slots.ts'
-import { compile, nameless, type Sql, wireTypes } from './sql.ts'
+import { compile, nameless, type Sql } from './sql.ts'
 import { isWornOut, noteOpened } from './statement-names.ts'
-
-/** The longest that a transaction may live. Enforced here, as PostgreSQL before 17 has no setting for it. */
-export const transactionLimitMs = 30_000
-/** A server still silent this long after the statement timeout counts as dead. */
-const silenceMs = 5_000
 
 export interface Queryable {
   /** All rows of a statement; `T` is the row type that its column list produces. */
@@ -91,9 +85,6 @@ export type Pool = {
   observer: Observer
   close(): Promise<void>
 }
-
-/** Statements are short and pages cached: JIT and the default cost of random reads only slow them down. */
-export const planning = '-c jit=off -c random_page_cost=1.1'
 
 export function openPool(options: DatabaseOptions, clock: Clock): Pool {
   const { connection, onError, onStatement, waitMs = 5_000, hasNames = true, observer = noObserver } = options
@@ -243,30 +234,6 @@ function setReadOnly(slot: Slot, to: 'on' | 'off'): Promise<unknown> | undefined
 }
 
 const asError = (error: unknown): Error => error as Error
-
-export const limitsOf = ({
-  connection,
-  statementTimeoutMs,
-}: Pick<DatabaseOptions, 'connection' | 'statementTimeoutMs'>): Limits => ({
-  statementMs: statementTimeoutMs,
-  idleMs: transactionLimitMs,
-  schema: connection.schema,
-})
-
-export const configOf = (
-  one: Connection,
-  { statementTimeoutMs }: Pick<DatabaseOptions, 'statementTimeoutMs'>,
-  more = '',
-): pg.ClientConfig => ({
-  application_name: 'cellkeep',
-  ...clientConfig(
-    one,
-    `-c TimeZone=UTC ${planning} -c statement_timeout=${statementTimeoutMs} -c idle_in_transaction_session_timeout=${transactionLimitMs} ${more}`.trim(),
-  ),
-  pipeline: true,
-  types: wireTypes,
-  query_timeout: statementTimeoutMs + silenceMs,
-})
 
 /** The `Queryable` methods on top of a function that runs a statement. */
 export const queryable = (answer: (query: Sql) => Promise<Answered>): Queryable => ({

@@ -2,6 +2,10 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { nameless, type Sql, sql } from './sql.ts'
 
+it('plain text is no statement, and the error says what is', () => {
+  expect(() => nameless('select 1' as never)).toThrow('sql`select …`')
+})
+
 /** A fragment and what it must become: its text with `?` for each value, and the values. */
 type Made = { sql: Sql; text: string; values: unknown[] }
 

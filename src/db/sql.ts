@@ -55,6 +55,7 @@ export function compile(query: Sql): { name: string; text: string; values: unkno
 
 /** The same for a statement that is not prepared under a name. */
 export function nameless(query: Sql): { text: string; values: unknown[] } {
+  if (!isSql(query)) throw new TypeError('Write a statement as sql`select …`: it is no plain text.')
   const values: unknown[] = []
   const step = follow(root, query, values)
   if (step.text === undefined) {

@@ -234,7 +234,10 @@ describe('the OpenRPC document', () => {
     for (const { name, params, result, examples } of openRpc.methods) {
       if (name === 'rpc.discover' || name.startsWith('wiki_')) continue
       const [example] = examples ?? []
-      expect([name, example]).toEqual([name, expect.anything()])
+      expect([name, example], 'call it in scripts/record-examples.ts, then npm run examples:record').toEqual([
+        name,
+        expect.anything(),
+      ])
       for (const { name: key, value } of example?.params ?? []) {
         const described = params.find((one) => one.name === key)
         expect([name, key, check(described?.schema as object, value)]).toEqual([name, key, undefined])

@@ -185,7 +185,7 @@ describe('GET', () => {
     ['{"limit":1', 'invalid_format'],
     ['%00', 'invalid_format'],
   ])('params %s are refused at the root, and only after the guards', async (params, code) => {
-    const issues = [{ path: [], code, message: expect.any(String) }]
+    const issues = [{ path: [], code, message: 'A JSON object is required, URL-encoded.' }]
     expect((await get(`method=cell_list&id=1&params=${params}`)).json).toMatchObject({
       error: { code: -32602, data: { reason: 'invalid_params', issues } },
     })

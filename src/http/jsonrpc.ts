@@ -114,15 +114,17 @@ export async function rpcGet(app: App, info: RequestInfo, query: string, key?: s
   )
 }
 
+const paramsRule = 'A JSON object is required, URL-encoded.'
+
 /** Parses the `params` of a GET; a failure is reported after the guards. */
 function readParams(text: string): { params?: unknown; paramsIssue?: Issue } {
   if (text === '') return {}
   try {
     const params: unknown = parsedOf(text)
     if (params === null) return {}
-    return isObject(params) ? { params } : { paramsIssue: issue([], 'invalid_type') }
+    return isObject(params) ? { params } : { paramsIssue: issue([], 'invalid_type', paramsRule) }
   } catch {
-    return { paramsIssue: issue([], 'invalid_format') }
+    return { paramsIssue: issue([], 'invalid_format', paramsRule) }
   }
 }
 

@@ -3,7 +3,7 @@ import { asServiceError } from '../core/boundary.ts'
 import { guardCredential } from '../core/guards.ts'
 import { attemptOf, type Route } from '../core/route.ts'
 import { refusal, tellOutcome } from '../errors.ts'
-import { badText, issue, toIssues } from '../wire/issues.ts'
+import { badTextIssue, issue, toIssues } from '../wire/issues.ts'
 import { withRules } from '../wire/rules.ts'
 import {
   type EdgeReply,
@@ -84,8 +84,8 @@ async function readInput(
   const text = await readJsonText(request, config.body_limit, sender)
   const sent = parseText(text)
   if (!('value' in sent) || !isObject(sent.value)) throw refusal('invalid_json_body')
-  const bad = sent.mayHold ? badText(sent.value) : undefined
-  if (bad) throw refusal('invalid_request_body', { issues: [issue(bad, 'invalid_format')] })
+  const bad = sent.mayHold ? badTextIssue(sent.value) : undefined
+  if (bad) throw refusal('invalid_request_body', { issues: [bad] })
   const parsed = (route.input as NonNullable<Route['input']>).safeParse(sent.value, withRules)
   if (!parsed.success) throw refusal('invalid_request_body', { issues: toIssues(parsed.error) })
   return parsed.data

@@ -1,12 +1,12 @@
 import type { z } from 'zod'
 import { refusal } from '../errors.ts'
-import { badText, issue, toIssues } from './issues.ts'
+import { badTextIssue, toIssues } from './issues.ts'
 import { withRules } from './rules.ts'
 
 /** Parses the input of an operator or library call; refuses it as RPC does, with `invalid_params`. */
 export function parseInput<S extends z.ZodType>(schema: S, input: unknown): z.output<S> {
-  const bad = badText(input)
-  if (bad) throw refusal('invalid_params', { issues: [issue(bad, 'invalid_format')] })
+  const bad = badTextIssue(input)
+  if (bad) throw refusal('invalid_params', { issues: [bad] })
   const parsed = schema.safeParse(input, withRules)
   if (!parsed.success) throw refusal('invalid_params', { issues: toIssues(parsed.error) })
   return parsed.data

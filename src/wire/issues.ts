@@ -76,6 +76,12 @@ function toSegment(key: PropertyKey): string | number {
   return String(key).slice(0, keyLengthMax).toWellFormed().replaceAll('\0', '\ufffd')
 }
 
+/** The issue of the first bad text, see `badText`. */
+export function badTextIssue(value: unknown): Issue | undefined {
+  const path = badText(value)
+  return path && issue(path, 'invalid_format', 'Text without U+0000 and without lone surrogates is required.')
+}
+
 const isBad = (text: string): boolean => !text.isWellFormed() || text.includes('\0')
 
 /**

@@ -1,6 +1,6 @@
 import pg from 'pg'
-import { planning } from '../../src/db/db.ts'
 import { clientConfig } from '../../src/db/servers/connection.ts'
+import { planning } from '../../src/db/servers/session-settings.ts'
 
 type Sent = { text: string; values: unknown[] }
 type Node = {

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { activeGrant } from '../../auth/active-grant.ts'
 import { secondFactorActive } from '../../auth/ways-in.ts'
+import type { Config } from '../../config/config.ts'
 import { type Database, openDatabase, sql } from '../../db/db.ts'
 import { migrate } from '../../db/migration/migrate.ts'
 import { replicasOf } from '../../db/servers/connection.ts'
@@ -56,7 +57,7 @@ export async function databaseFindings(
       ...(await grantFindings(db, opened)),
       ...(await linkFindings(db, opened)),
       ...(await messageFindings(db, config)),
-      ...(await importFindings(db)),
+      ...(await importFindings(db, config)),
       ...(await orphanedPasskeys(db, opened)),
       ...(await nodeFindings(db)),
       ...(await replicaFindings(db, config)),
@@ -193,15 +194,17 @@ async function emailFindings(db: Database): Promise<Finding[]> {
   ]
 }
 
-async function importFindings(db: Database): Promise<Finding[]> {
+async function importFindings(db: Database, { login_fail_floor_ms }: Config): Promise<Finding[]> {
   const { left, floor } = await db.one<{ left: number; floor: number | null }>(sql`
     select (select count(*) from account where hash_foreign) as left,
       (select import_floor_ms from app_settings where id = 1) as floor`)
   if (left === 0) return []
+  const isSlower = login_fail_floor_ms > 0 && (floor ?? 0) > login_fail_floor_ms
+  const cost = isSlower ? ` Because of them, every failed login takes at least ${floor} ms.` : ''
   return [
     {
       finding: 'foreign_hashes',
-      what: `${left} imported accounts still have the password hash of the system they came from, so every failed login takes at least ${floor} ms.`,
+      what: `Accounts with a password hash of the system from which they were imported: ${left}.${cost}`,
       remedy:
         'The first login of each account replaces its hash. For people who do not come back, run `cellkeep account set-password` or delete the account.',
     },

@@ -182,6 +182,20 @@ describe('who may do what', () => {
     expect(await found()).toEqual([])
   })
 
+  it('hashes of an import, and what they cost if that is more than every failed login takes anyway', async () => {
+    await db(sql`update account set hash_foreign = true where id = ${ada.id}::uuid`)
+    const said = async (ms: number, env?: Environment) => {
+      await db(sql`update app_settings set import_floor_ms = ${ms}`)
+      return (await doctor(env)).stdout
+    }
+    expect(await said(10)).toMatch(/Accounts with .*: 1\.\n/)
+    expect(await said(900)).toMatch(/: 1\. Because of them, every failed login takes at least 900 ms\.\n/)
+    expect(await said(900, { CELLKEEP_LOGIN_FAIL_FLOOR_MS: '0' })).toMatch(/: 1\.\n/)
+    await db(sql`update account set hash_foreign = false`)
+    await db(sql`update app_settings set import_floor_ms = null`)
+    expect(await found()).toEqual([])
+  })
+
   it('links to a provider that is not configured', async () => {
     const issuer = 'https://id.example'
     await db(sql`insert into account_link (account_id, provider, issuer, subject)

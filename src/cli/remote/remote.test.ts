@@ -198,6 +198,7 @@ describe('call', () => {
     for (const own of ['then', 'try', 'account'])
       expect(await run(['call', own])).toMatchObject({ code: 1, stderr: expect.stringContaining(own) })
     expect(await said('cell_create')).toContain('whose scope is full or names cell_create.')
+    expect(await said('cell_create')).not.toContain('required_scope')
     const narrow = await as(admin, { kind: 'methods', methods: ['cell_get'] })
     expect((await narrow(['call', 'cell_list'])).stderr).toContain('is full, read_only or names cell_list.')
     expect(await said('account_token_create')).toContain('a credential of the type session.')

@@ -34,5 +34,5 @@ export function group(spec: {
   }
 }
 
-export const wordOf = ({ name }: Command): string => name.split(' ')[0] ?? ''
+export const wordOf = ({ name }: { name: string }): string => name.split(' ')[0] ?? ''
 const flagsOf = ({ name }: Command): string[] => name.split(' ').slice(1)

@@ -1,8 +1,8 @@
 import pg from 'pg'
 import { databaseRefusal, isDamage, isDiskFull } from '../../db/servers/failure.ts'
 import { ServiceError, StartError } from '../../errors.ts'
-import { perhaps, wrongUsage } from './command.ts'
-import { commands } from './groups.ts'
+import { wrongUsage } from './command.ts'
+import { commands, perhapsCommand } from './groups.ts'
 import { help } from './help.ts'
 import type { CommandIo } from './output.ts'
 import { refusalText } from './refusal.ts'
@@ -12,8 +12,7 @@ export async function dispatch([name = 'help', ...args]: readonly string[], io: 
   if (['help', '--help', '-h'].includes(name)) return help(args, io)
   const command = commands.find((one) => one.name === name)
   if (!command) {
-    const names = commands.map((one) => one.name)
-    const message = `There is no command "${name}"${perhaps(name, names)} \`cellkeep help\` lists them.`
+    const message = `There is no command "${name}"${perhapsCommand(name)} \`cellkeep help\` lists them.`
     return wrongUsage([], args, io, message)
   }
   const asksHelp = args.findIndex((arg) => arg === '--help' || arg === '-h')

@@ -1,4 +1,4 @@
-import type { AnyCommand, Operation } from '../../core/operation.ts'
+import type { Operation } from '../../core/operation.ts'
 import { operations } from '../../operations.ts'
 import { config, generateKey } from '../config.ts'
 import { daemonToken } from '../daemon-token.ts'
@@ -14,8 +14,8 @@ import { login, logout } from '../remote/login.ts'
 import { tail } from '../remote/tail.ts'
 import { start } from '../start.ts'
 import { top } from '../top/top.ts'
-import { alone, type Command } from './command.ts'
-import { group } from './command-group.ts'
+import { alone, type Command, perhaps } from './command.ts'
+import { group, wordOf } from './command-group.ts'
 import { completion } from './completion.ts'
 import { operationCommand } from './operation-command.ts'
 
@@ -114,10 +114,6 @@ function filled(word: string, about: Command | About | null): Command {
   return group({ name: word, ...rest, commands: [...own, ...commands] })
 }
 
-function wordOf({ name }: AnyCommand): string {
-  return name.split(' ')[0] as string
-}
-
 const known = new Set(Object.values(sections).flatMap((words) => Object.keys(words)))
 const others = declared.filter(({ word }) => !known.has(word)).map(({ word }) => [word, null] as const)
 if (others.length > 0) sections.More = Object.fromEntries(others)
@@ -130,3 +126,11 @@ export const groups: Readonly<Record<string, readonly Command[]>> = Object.fromE
   ]),
 )
 export const commands: readonly Command[] = Object.values(groups).flat()
+
+/** Like `perhaps`; a word that only one group has suggests the command of that group. */
+export function perhapsCommand(word: string): string {
+  const inGroups = commands.flatMap(({ name, commands: own = [] }) =>
+    own.some((one) => wordOf(one) === word) ? [`${name} ${word}`] : [],
+  )
+  return inGroups.length === 1 ? `; did you mean ${inGroups}?` : perhaps(word, commands.map(wordOf))
+}

@@ -1,6 +1,6 @@
 import { type Command, perhaps } from './command.ts'
 import { wordOf } from './command-group.ts'
-import { commands, groups } from './groups.ts'
+import { commands, groups, perhapsCommand } from './groups.ts'
 import { aligned, type CommandIo } from './output.ts'
 
 /** `help`, `help COMMAND`, `help COMMAND WORD`: enough to run the product without other documents. */
@@ -13,7 +13,7 @@ export function help([name, word]: readonly string[], io: CommandIo): number {
   const own = command?.commands ?? []
   const found = word === undefined ? [command ?? []].flat() : own.filter((one) => wordOf(one) === word)
   if (found.length === 0) {
-    const near = command && word ? perhaps(word, own.map(wordOf)) : perhaps(name, commands.map(wordOf))
+    const near = command && word ? perhaps(word, own.map(wordOf)) : perhapsCommand(name)
     const asked = [name, word].filter(Boolean).join(' ')
     io.stderr.write(`There is no command "${asked}"${near} \`cellkeep help\` lists them.\n`)
     return 2

@@ -56,7 +56,7 @@ describe('every operation with a command', () => {
 
   it.each(declared)('$name says what it does in a sentence, and what it did', ({ command, doc }) => {
     expect(doc).toMatch(/^[A-Z].*\.$/)
-    expect(command.phrase ?? command.table ?? command.lines).toBeDefined()
+    expect(command.phrase ?? command.table ?? command.lines, 'a phrase, table or lines').toBeDefined()
   })
 })
 

@@ -13,6 +13,7 @@ const meanings: Partial<Record<Reason, string>> = {
   last_actor: 'An account needs at least one actor.',
   actor_limit: 'The account has the maximum number of actors.',
   role_grant_path_not_allowed: 'This role cannot be granted or revoked by a command.',
+  token_scope_required: 'The scope of the API token does not cover this.',
   unknown_method: 'The scope names a method that does not exist.',
   role_grant_builtin_scoped: 'The roles keeper and admin are global: they take no scope.',
   internal_error: 'The server failed unexpectedly.',
