@@ -12,8 +12,8 @@ const takesKeysForOthers = ((): boolean => {
   return Object.hasOwn(JSON.parse('{"of this engine":0,"\\n":0}'), '\\')
 })()
 
-/** The start of every stand-in: random, so that no text contains it. */
-const mark = crypto.randomUUID().slice(-8)
+/** The start of every stand-in: random, so that no text contains it, and no number, as objects list numbers first. */
+const mark = `~${crypto.randomUUID().slice(-8)}`
 
 /** Characters that a JSON text can contain only as an escape. */
 const escapes = /["\\]|[^ -\uffff]/
