@@ -3,22 +3,18 @@ import { devNull } from 'node:os'
 import type { Log } from '../log/log.ts'
 
 const intervalMs = 1_000
-/** While it lasts, one line in so long. */
-const repeatMs = 60_000
 
 /**
  * Logs that no file descriptor is left. Node then cuts new connections without an event, so the only sign is that
  * another file cannot be opened either. Returns a function that ends the watch.
  */
 export function watchDescriptors(log: Log): () => void {
-  let saidAt = -Infinity
   const look = async (): Promise<void> => {
     try {
       await (await open(devNull)).close()
     } catch (err) {
-      if (!isShort(err) || performance.now() - saidAt < repeatMs) return
-      saidAt = performance.now()
-      log.error({ event: 'descriptors_out', err }, 'no file descriptor is left; new connections are cut')
+      if (isShort(err))
+        log.error({ event: 'descriptors_out', err }, 'no file descriptor is left; new connections are cut')
     }
   }
   const timer = setInterval(look, intervalMs).unref()
