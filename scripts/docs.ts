@@ -70,9 +70,9 @@ taken from the environment, else from the config file, else from the defaults be
 settings in force and where each comes from. If settings are wrong, all problems are listed at once, and the process ends
 with exit code 78.
 
-- An empty variable counts as unset. Variables without the prefix (\`DATABASE_URL\`, \`PORT\`) are not read. But
-  what the database URL leaves out, PostgreSQL's driver takes from its own: \`PGHOST\`, \`PGPORT\`, \`PGUSER\`, \`PGPASSWORD\`,
-  \`PGPASSFILE\`, \`PGDATABASE\` and \`PGSSLMODE\`.
+- An empty variable counts as unset. Variables without the prefix (\`DATABASE_URL\`, \`PORT\`) are not read. But what the database
+  URL leaves out, PostgreSQL's driver takes from its own: \`PGHOST\`, \`PGPORT\`, \`PGUSER\`, \`PGPASSWORD\`, \`PGPASSFILE\`,
+  \`PGDATABASE\` and \`PGSSLMODE\`.
 - A secret may come from a file instead: \`CELLKEEP_COOKIE_KEYS_FILE=/run/secrets/keys\`.
 - An unknown variable with the prefix is a warning; an unknown key in the config file is an error.
 - Relative paths start at the working directory.

@@ -5,10 +5,9 @@ import { singleWithin } from '../core/single.ts'
 import type { JoinedRead, Queryable, ReadOnly, Sql } from '../db/db.ts'
 import { sql } from '../db/sql.ts'
 import { refusal } from '../errors.ts'
-import { badTextIssue, toIssues } from '../wire/issues.ts'
+import { parseInput } from '../wire/input.ts'
 import { inOnePiece, type Text } from '../wire/json-text.ts'
 import { parseJson } from '../wire/parse-json.ts'
-import { withRules } from '../wire/rules.ts'
 import { me, tiers } from './access.ts'
 import { cell_create } from './cell_create.ts'
 import { cell_delete } from './cell_delete.ts'
@@ -58,10 +57,7 @@ function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> 
   return async (context, input) => {
     if (action.side_effects && !('audit' in context && context.actor))
       throw new TypeError('Cells are written in a mutation() whose auth requires an actor; declare it so.')
-    const bad = badTextIssue(input)
-    if (bad) throw refusal('invalid_params', { issues: [bad] })
-    const parsed = action.input.safeParse(input, withRules)
-    if (!parsed.success) throw refusal('invalid_params', { issues: toIssues(parsed.error) })
+    const parsed = parseInput(action.input, input)
     const { db } = context
     const inner = {
       ...context,
@@ -70,7 +66,7 @@ function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> 
       single: singleWithin(db as Queryable, (context as unknown as CellWriter).audit),
       db: 'joined' in db ? db : { ...db, joined: alone(db) },
     } as never
-    const refined = action.refine ? action.refine(parsed.data as never, inner) : parsed.data
+    const refined = action.refine ? action.refine(parsed as never, inner) : parsed
     const answer = await action.handler(refined as never, inner)
     return (action.json_text ? parseJson(inOnePiece(answer as Text)) : answer) as OutputOf<X>
   }

@@ -3,7 +3,7 @@ import { refusal } from '../errors.ts'
 import { badTextIssue, toIssues } from './issues.ts'
 import { withRules } from './rules.ts'
 
-/** Parses the input of an operator or library call; refuses it as RPC does, with `invalid_params`. */
+/** Parses the input of a call within this process; refuses it as RPC does, with `invalid_params`. */
 export function parseInput<S extends z.ZodType>(schema: S, input: unknown): z.output<S> {
   const bad = badTextIssue(input)
   if (bad) throw refusal('invalid_params', { issues: [bad] })

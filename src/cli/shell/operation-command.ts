@@ -105,10 +105,8 @@ async function show(
   }
   const result = await operation(app, input, cli)
   if (table) await out.table(rowsOf(result), table, app.db.clock)
-  if (lines) {
-    const summary = (last: unknown) => lines(last, input)
-    await writeLines(result as AsyncIterable<unknown>, summary, options.out, io, interrupt)
-  }
+  const rows = result as AsyncIterable<unknown>
+  if (lines) await writeLines(rows, (last) => lines(last, input), options.out, io, interrupt)
   if (table || lines) return 0
   const ids = Object.entries(input).filter(([key, value]) => key.endsWith('_id') && typeof value === 'string')
   const json = {
