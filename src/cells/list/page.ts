@@ -31,6 +31,8 @@ const max = sql.raw(pageBytesMax)
 const textBytesMax = 1_048_576
 
 const cell = cellText('c')
+const foundTiers = tiers('f')
+const foundTiersVia = tiers('f', 'f.via')
 
 export type ListPage = {
   /** JSON text: one cell per row with `cut`, else all cells and, if there is a next page, its first one. Null: none. */
@@ -78,7 +80,7 @@ export function listStatement(input: ListInput, after: After, caller: Caller, wa
  * the time.
  */
 function rule({ actor_id, visibility, created_by, hasManyRoles, way }: List): Sql {
-  const { live, owner, view } = tiers('f', hasManyRoles ? 'f.via' : undefined)
+  const { live, owner, view } = hasManyRoles ? foundTiersVia : foundTiers
   if (way === 'ungranted') return sql`${live} and (f.visibility = 'public' or ${owner})`
   if (actor_id === null || visibility === 'public') return sql`${live} and f.visibility = 'public'`
   return created_by === actor_id ? sql`${live} and ${owner}` : view

@@ -13,14 +13,26 @@ type List = Ordered & { order_by: keyof typeof keyNames; limit: number; hasManyR
  * Only the columns of `cell c` that the wire form, the access rule and the merge need, because each step copies every
  * column. A large `data` is only a pointer until it is written out. `instead`: expressions that replace some of them.
  */
-export const columns = ({ order_by }: List, instead: Readonly<Record<string, Sql>> = {}): Sql =>
-  sql.join(
-    [...new Set([...cellNames, 'data_bytes', 'deleted_at', keyNames[order_by]])].map((name) => {
-      const given = instead[name]
-      return given ? sql`${given} as ${sql.raw(name)}` : sql.raw(`c.${name}`)
-    }),
-    ', ',
-  )
+export const columns = ({ order_by }: List, instead?: Readonly<Record<string, Sql>>): Sql => {
+  const { names, plain } = columnsOf[order_by]
+  if (!instead) return plain
+  const written = (name: string): Sql => {
+    const given = instead[name]
+    return given ? sql`${given} as ${sql.raw(name)}` : sql.raw(`c.${name}`)
+  }
+  return sql.join(names.map(written), ', ')
+}
+
+const namesWith = (key: string) => {
+  const names = [...new Set([...cellNames, 'data_bytes', 'deleted_at', key])]
+  return { names, plain: sql.raw(names.map((name) => `c.${name}`).join(', ')) }
+}
+/** Made once, since a statement has them several times. */
+const columnsOf = {
+  created_at: namesWith(keyNames.created_at),
+  updated_at: namesWith(keyNames.updated_at),
+  path: namesWith(keyNames.path),
+}
 
 export const via = ({ hasManyRoles }: List, principal: Sql): Sql =>
   hasManyRoles ? sql`, ${principal} as via` : sql.empty
