@@ -32,6 +32,11 @@ describe('a client', () => {
     expect(await both.account_verify()).toMatchObject({ id: ada.id })
   })
 
+  it('is no plain object, so that stores that wrap those, such as `$state` of Svelte, leave it as it is', () => {
+    const client = createClient({ url: test.url })
+    for (const one of [client, client.try, client.account]) expect(Object.getPrototypeOf(one)).toBeNull()
+  })
+
   it('says in its messages what was refused, why and where', async () => {
     const long = await ada.client.try.cell_create({ kind: '', data: { label: 1 } as never })
     if (long.ok || long.error.reason !== 'invalid_params') throw new Error('It must be refused.')

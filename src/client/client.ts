@@ -212,9 +212,12 @@ export const orThrow =
     throw outcome.error
   }
 
-/** A proxy of `own` on which every other name is a method that calls `run`. */
+/**
+ * A proxy of `own` on which every other name is a method that calls `run`. It has no prototype: state libraries that
+ * wrap plain objects, such as that of Svelte, would hide the methods.
+ */
 export const table = (run: (...call: Parameters<Attempt>) => unknown, own: object = {}): object =>
-  new Proxy(own, {
+  new Proxy(Object.setPrototypeOf(own, null), {
     // `then` and `toJSON` stay undefined, so that `await` and JSON.stringify call no method.
     get: (target, name) =>
       typeof name !== 'string' || name === 'then' || name === 'toJSON' || Object.hasOwn(target, name)
