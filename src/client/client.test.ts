@@ -177,6 +177,14 @@ describe('a login outside a browser', () => {
     await expect(client.account_verify()).rejects.toMatchObject({ reason: 'authentication_required' })
   })
 
+  it('ends by a request that says that it is JSON, as frameworks ask of every POST of a program', async () => {
+    const { url, seen } = await reverseProxy(test.url)
+    const client = createClient({ url, jar: true })
+    await client.account.login(login())
+    await client.account.logout()
+    expect(seen.map(({ headers }) => headers['content-type'])).toEqual(['application/json', 'application/json'])
+  })
+
   it('is not kept by another, which says so once: it may act for several people', async () => {
     const warned = vi.spyOn(console, 'warn').mockReturnValue(undefined)
     const client = createClient({ url: test.url })

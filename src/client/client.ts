@@ -180,7 +180,9 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
     outcomeOf(method, await ask(method, params, signalOf(call)))
   const rest: Attempt = async (name, body, call) => {
     const path = `${accountPath}/${name}`
-    const answer = await send(name in gets ? 'GET' : 'POST', path, body, signalOf(call))
+    const isGet = name in gets
+    // Without a body it would not say that it is JSON, and Astro and SvelteKit refuse such a POST of a program.
+    const answer = await send(isGet ? 'GET' : 'POST', path, isGet ? body : (body ?? {}), signalOf(call))
     // Only `verify` has an empty body; a browser's redirect that is not followed has status 0.
     const isDone = answer.status < 300 && (answer.reply || (name === 'verify' && answer.status))
     return isDone ? { ok: true, result: answer.reply } : outcomeOf(name, answer)
