@@ -182,7 +182,10 @@ describe('a login outside a browser', () => {
     const client = createClient({ url, jar: true })
     await client.account.login(login())
     await client.account.logout()
-    expect(seen.map(({ headers }) => headers['content-type'])).toEqual(['application/json', 'application/json'])
+    expect(seen.map(({ headers }) => headers['content-type'])).toEqual([
+      'application/json',
+      'application/json',
+    ])
   })
 
   it('is not kept by another, which says so once: it may act for several people', async () => {

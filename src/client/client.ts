@@ -150,7 +150,8 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
         credentials: 'include',
         // Passwords and daemon tokens would follow a redirect to another host.
         redirect: 'manual',
-        headers: { ...headers(), ...((body as object) && { 'content-type': 'application/json' }), ...more },
+        // Also without a body: Astro and SvelteKit refuse a POST of a program that could come from a form.
+        headers: { ...headers(), ...(method === 'POST' && { 'content-type': 'application/json' }), ...more },
         // Undefined: no signal.
         signal: signal as AbortSignal,
         // Without a body this is undefined, and none is sent.
@@ -174,21 +175,22 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
     const timeout = call.timeout ?? options.timeout
     const own = timeout && AbortSignal.timeout(timeout)
     const signals = [options.signal, call.signal, own].filter(Boolean) as AbortSignal[]
-    return signals.length ? AbortSignal.any(signals) : undefined
+    return signals[0] && AbortSignal.any(signals)
   }
   const attempt: Attempt = async (method, params, call) =>
     outcomeOf(method, await ask(method, params, signalOf(call)))
   const rest: Attempt = async (name, body, call) => {
     const path = `${accountPath}/${name}`
-    const isGet = name in gets
-    // Without a body it would not say that it is JSON, and Astro and SvelteKit refuse such a POST of a program.
-    const answer = await send(isGet ? 'GET' : 'POST', path, isGet ? body : (body ?? {}), signalOf(call))
+    const answer = await send(name in gets ? 'GET' : 'POST', path, body, signalOf(call))
     // Only `verify` has an empty body; a browser's redirect that is not followed has status 0.
     const isDone = answer.status < 300 && (answer.reply || (name === 'verify' && answer.status))
     return isDone ? { ok: true, result: answer.reply } : outcomeOf(name, answer)
   }
-  const own = { try: table(attempt), account: table(orThrow(rest)), [link]: to }
-  return table(orThrow(attempt), own) as Client<A>
+  return table(orThrow(attempt), {
+    try: table(attempt),
+    account: table(orThrow(rest)),
+    [link]: to,
+  }) as Client<A>
 }
 
 type Reply = { result?: unknown; error?: string | { data?: { reason?: string } } } | null | undefined
@@ -219,10 +221,10 @@ export const orThrow =
  * wrap plain objects, such as that of Svelte, would hide the methods.
  */
 export const table = (run: (...call: Parameters<Attempt>) => unknown, own: object = {}): object =>
-  new Proxy(Object.setPrototypeOf(own, null), {
+  new Proxy<Record<PropertyKey, unknown>>(Object.setPrototypeOf(own, null), {
     // `then` and `toJSON` stay undefined, so that `await` and JSON.stringify call no method.
     get: (target, name) =>
-      typeof name !== 'string' || name === 'then' || name === 'toJSON' || Object.hasOwn(target, name)
-        ? Reflect.get(target, name)
+      typeof name !== 'string' || name === 'then' || name === 'toJSON' || name in target
+        ? target[name]
         : (input?: unknown, call?: CallOptions) => run(name, input, call),
   })
