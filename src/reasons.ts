@@ -126,7 +126,10 @@ const reasons = {
   invalid_token: { code: -32001, doc: 'The bootstrap token is wrong.' },
   token_file_missing: { code: -32003, doc: 'There is no usable bootstrap token file.' },
   username_taken: { code: -32004, doc: 'Another account has this username, or had it and it is reserved.' },
-  no_matching_invite: { code: -32002, doc: 'Signup is closed and no open invite matches.' },
+  no_matching_invite: {
+    code: -32002,
+    doc: 'Signup is closed and no open invite matches. Unless `invite_claim` is `match`, the `invite_token` of its link must match too.',
+  },
   signup_conflict: { code: -32004, doc: 'The username or e-mail is taken.' },
   account_not_found: {
     code: -32003,

@@ -57,6 +57,14 @@ describe('account import', () => {
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('already exists')])
   })
 
+  it('that reaches no database leaves no report, which would be in the way of the next try', async () => {
+    await write('early.jsonl', users('early', 1))
+    const args = [...all, 'early.jsonl', '--report', 'early-refused.jsonl']
+    const nowhere = { CELLKEEP_DATABASE_URL: 'postgres://127.0.0.1:1/none', CELLKEEP_DATABASE_WAIT_MS: '0' }
+    expect((await shell(nowhere, cwd)(args)).code).not.toBe(0)
+    expect((await cellkeep(args)).code).toBe(0)
+  })
+
   it('takes standard input, a source, a trial and the parameters of a Firebase project', async () => {
     const password = foreignHashes.find(([made]) => made.startsWith('firebase'))?.[1]
     const input = JSON.stringify({ username: 'piped', password })

@@ -38,15 +38,17 @@ async function run({ args: [name = ''], options: given, out, io }: Call<typeof o
   const source = given.source ?? (name === '-' ? 'stdin' : basename(name))
   const firebase = await firebaseParams(io, given['firebase-params'])
   const input = await open(io, name)
-  const report = reportName === undefined ? undefined : await newFile(resolve(io.cwd, reportName))
+  let report: Awaited<ReturnType<typeof newFile>> | undefined
   const interrupt = new AbortController()
   const reasons: Record<string, number> = {}
   const on_refused: ImportOptions['on_refused'] = async (refused) => {
     reasons[refused.reason] = (reasons[refused.reason] ?? 0) + 1
     await report?.write(`${JSON.stringify(refused)}\n`)
   }
-  const work = ({ app }: CommandService) =>
-    withProgress(
+  const work = async ({ app }: CommandService) => {
+    // Not before there is a database: an empty report would be in the way of the next try.
+    if (reportName !== undefined) report = await newFile(resolve(io.cwd, reportName))
+    return await withProgress(
       io,
       'lines',
       (progress) =>
@@ -57,6 +59,7 @@ async function run({ args: [name = ''], options: given, out, io }: Call<typeof o
         }),
       { everySeconds: out.json ? 0 : 5 },
     )
+  }
   try {
     const done = await withService(io, work, { interrupt })
     const hint =

@@ -32,6 +32,11 @@ describe('a client', () => {
     expect(await both.account_verify()).toMatchObject({ id: ada.id })
   })
 
+  it('is no plain object, so that stores that wrap those, such as `$state` of Svelte, leave it as it is', () => {
+    const client = createClient({ url: test.url })
+    for (const one of [client, client.try, client.account]) expect(Object.getPrototypeOf(one)).toBeNull()
+  })
+
   it('says in its messages what was refused, why and where', async () => {
     const long = await ada.client.try.cell_create({ kind: '', data: { label: 1 } as never })
     if (long.ok || long.error.reason !== 'invalid_params') throw new Error('It must be refused.')
@@ -170,6 +175,17 @@ describe('a login outside a browser', () => {
     expect(await client.account_verify()).toMatchObject({ id: ada.id })
     await client.account.logout()
     await expect(client.account_verify()).rejects.toMatchObject({ reason: 'authentication_required' })
+  })
+
+  it('ends by a request that says that it is JSON, as frameworks ask of every POST of a program', async () => {
+    const { url, seen } = await reverseProxy(test.url)
+    const client = createClient({ url, jar: true })
+    await client.account.login(login())
+    await client.account.logout()
+    expect(seen.map(({ headers }) => headers['content-type'])).toEqual([
+      'application/json',
+      'application/json',
+    ])
   })
 
   it('is not kept by another, which says so once: it may act for several people', async () => {

@@ -150,7 +150,8 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
         credentials: 'include',
         // Passwords and daemon tokens would follow a redirect to another host.
         redirect: 'manual',
-        headers: { ...headers(), ...((body as object) && { 'content-type': 'application/json' }), ...more },
+        // Also without a body: Astro and SvelteKit refuse a POST of a program that could come from a form.
+        headers: { ...headers(), ...(method === 'POST' && { 'content-type': 'application/json' }), ...more },
         // Undefined: no signal.
         signal: signal as AbortSignal,
         // Without a body this is undefined, and none is sent.
@@ -174,7 +175,7 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
     const timeout = call.timeout ?? options.timeout
     const own = timeout && AbortSignal.timeout(timeout)
     const signals = [options.signal, call.signal, own].filter(Boolean) as AbortSignal[]
-    return signals.length ? AbortSignal.any(signals) : undefined
+    return signals[0] && AbortSignal.any(signals)
   }
   const attempt: Attempt = async (method, params, call) =>
     outcomeOf(method, await ask(method, params, signalOf(call)))
@@ -185,8 +186,11 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
     const isDone = answer.status < 300 && (answer.reply || (name === 'verify' && answer.status))
     return isDone ? { ok: true, result: answer.reply } : outcomeOf(name, answer)
   }
-  const own = { try: table(attempt), account: table(orThrow(rest)), [link]: to }
-  return table(orThrow(attempt), own) as Client<A>
+  return table(orThrow(attempt), {
+    try: table(attempt),
+    account: table(orThrow(rest)),
+    [link]: to,
+  }) as Client<A>
 }
 
 type Reply = { result?: unknown; error?: string | { data?: { reason?: string } } } | null | undefined
@@ -212,12 +216,15 @@ export const orThrow =
     throw outcome.error
   }
 
-/** A proxy of `own` on which every other name is a method that calls `run`. */
+/**
+ * A proxy of `own` on which every other name is a method that calls `run`. It has no prototype: state libraries that
+ * wrap plain objects, such as that of Svelte, would hide the methods.
+ */
 export const table = (run: (...call: Parameters<Attempt>) => unknown, own: object = {}): object =>
-  new Proxy(own, {
+  new Proxy<Record<PropertyKey, unknown>>(Object.setPrototypeOf(own, null), {
     // `then` and `toJSON` stay undefined, so that `await` and JSON.stringify call no method.
     get: (target, name) =>
-      typeof name !== 'string' || name === 'then' || name === 'toJSON' || Object.hasOwn(target, name)
-        ? Reflect.get(target, name)
+      typeof name !== 'string' || name === 'then' || name === 'toJSON' || name in target
+        ? target[name]
         : (input?: unknown, call?: CallOptions) => run(name, input, call),
   })

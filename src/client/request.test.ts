@@ -86,4 +86,16 @@ describe('forRequest', () => {
     const ips = log.lines().flatMap(({ request_id, ip }) => (request_id === 'addressed' ? [ip] : []))
     expect(ips).toEqual(['127.0.0.1', '203.0.113.9', '198.51.100.7'])
   })
+
+  it('works with a fetch that may not be called as a method, such as that of browsers and workerd', async () => {
+    const strict = function (this: unknown, ...call: Parameters<typeof fetch>) {
+      if (this !== undefined) throw new TypeError('Illegal invocation')
+      return fetch(...call)
+    }
+    const client = createClient({ url: test.url, fetch: strict })
+    const { username, password } = ada as TestAccount
+    const visitor = forRequest(client, new Request('http://pages.test/'))
+    await visitor.account.login({ username, password })
+    expect(await visitor.account_verify()).toMatchObject({ username })
+  })
 })

@@ -30,6 +30,8 @@ export function forRequest<A>(
     String((isReadable(headers) ? headers.get(name) : headers[name]) ?? '')
   const own = [...new Headers(to.options.headers)].filter(([name]) => !credentials.test(name))
   if (address) own.push(['x-forwarded-for', [sent('x-forwarded-for'), address].filter(Boolean).join(', ')])
+  // Browsers and workerd refuse their `fetch` as a method of another object.
+  const { fetch } = to
   const setCookies: string[] = []
   const client = createClient<A>({
     ...to.options,
@@ -37,7 +39,7 @@ export function forRequest<A>(
     jar: sent('cookie') || true,
     headers: Object.fromEntries(own),
     fetch: async (...call) => {
-      const response = await to.fetch(...call)
+      const response = await fetch(...call)
       setCookies.push(...response.headers.getSetCookie())
       return response
     },

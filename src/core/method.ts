@@ -86,6 +86,6 @@ export type WiredMethod = Method & {
 
 /** What a client may send: the declared input, and `acting` if the method resolves an actor. */
 export type InputOf<X extends Method> = z.input<X['input']> &
-  (X['auth']['actor'] extends 'none' ? unknown : { acting?: string })
+  (X['auth']['actor'] extends 'none' ? unknown : { acting?: string | undefined })
 export type OutputOf<X extends Method> = z.output<X['output']>
 export type ReasonOf<X extends Method> = X extends Method<AuthSpec, z.ZodType, z.ZodType, infer E> ? E : never

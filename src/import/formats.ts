@@ -75,7 +75,11 @@ export function storedHash(
 const argon2Form =
   /^\$argon2(id|i|d)\$v=(19|16)\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{22,171}$/
 
-function argon2(stored: string): { stored: string } | Unusable {
+function argon2(given: string): { stored: string } | Unusable {
+  // The npm package `argon2` sorts the parameters by name: m, p, t.
+  const stored = given.replace(/(?<=^[^=]+=\d+\$)[mtp]=\d+,[mtp]=\d+,[mtp]=\d+/, (costs) =>
+    costs.split(',').sort(inOrder).join(','),
+  )
   if (!argon2Form.test(stored)) return 'hash_unsupported'
   try {
     const { memoryCost, timeCost, parallelism } = parseOptions(stored)
@@ -84,6 +88,9 @@ function argon2(stored: string): { stored: string } | Unusable {
     return 'hash_unsupported'
   }
 }
+
+const inOrder = (one: string, other: string): number =>
+  'mtp'.indexOf(one.charAt(0)) - 'mtp'.indexOf(other.charAt(0))
 
 type Rule = readonly [form: RegExp, make: (...groups: string[]) => string | undefined]
 

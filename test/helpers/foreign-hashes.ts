@@ -56,6 +56,10 @@ export const foreignHashes: readonly (readonly [made: string, hash: z.input<type
     '$scrypt$ln=10,r=8,p=1$PMfY+5/zXktJaY1xbq01pg$pf1DYiYfvVF9TCoSfZSiS1riejRgbHfprP28uzEyZpc',
   ],
   ['passlib 1.7.4, bcrypt $2y$', '$2y$04$Cqumjt9uyPAAOxhX7KiOfenS9Cm9HPm4UIuyt0aqsKJ3.DIXk8ydO'],
+  [
+    'argon2 0.45.1 (npm)',
+    '$argon2id$v=19$m=1024,p=2,t=3$Z6JdVUnI5RI/TeHYUfzxFA$h5A1vvybOB+cVS0R2YLqFh1n9QSgaROHY0jXB+ntpa4',
+  ],
   ['argon2-cffi 21.1.0, i', '$argon2i$v=19$m=1024,t=3,p=2$VqAlSyX1AP3WYVlFkFTQ6w$JUEfPGUKZPnHnEUeX9JOFQ'],
   ['argon2-cffi 21.1.0, d', '$argon2d$v=19$m=1024,t=3,p=2$2uV8H7vburK/MScVnaIo0Q$pYY38XGcDKON4k6/psxwsw'],
   ['argon2-cffi 21.1.0, id', '$argon2id$v=19$m=1024,t=3,p=2$xJDyf+FS+ajHKJBsAUQTBw$zQ1O/T5aRVsEPLBQwKAHQw'],

@@ -9,7 +9,7 @@ import { Uuid } from '../../wire/types.ts'
 import { auditActors, type Detail, guardEnding, lockAccountFor, onlyVia } from '../ending.ts'
 
 export const account_purge = mutation({
-  doc: 'Remove an account for good, active or deleted. Its username and e-mail become free; the audit log keeps its ids.',
+  doc: 'Remove an account for good, active or deleted. Its cells stay, without an owner; its username and e-mail become free; the audit log keeps its ids.',
   auth: { account: 'required', actor: 'required', credential_types: ['daemon_token'], roles: ['keeper'] },
   event: 'account_purge',
   rate_limit: 'account',
@@ -25,7 +25,7 @@ export const account_purge = mutation({
 })
 
 /**
- * Deletes the account row; foreign keys delete everything that belongs to the account. Offers that it made are
+ * Deletes the account row; foreign keys delete its credentials, actors and roles. Offers that it made are
  * superseded, cells that it made no longer name a creator, and audit rows keep its ids.
  */
 async function purge(
@@ -91,7 +91,7 @@ async function releaseCells(db: Queryable, actor_ids: string[]): Promise<void> {
 }
 
 export const purgeAccount = operation({
-  doc: 'Remove an account and everything that belongs to it, for good. The audit log keeps its ids, username and e-mail.',
+  doc: 'Remove an account for good, with its credentials, actors and roles. Its cells stay, without an owner; the audit log keeps its ids, username and e-mail.',
   input: z.strictObject({ account_id: Uuid, confirm: z.boolean().optional() }),
   event: 'account_purge',
   errors: ['purge_not_confirmed', 'account_not_found', 'cannot_delete_keeper', 'cannot_delete_last_admin'],
