@@ -38,7 +38,8 @@ const queryLimitMs = 2_000
 const soonMs = 400
 
 /**
- * Checks that the database answers, takes writes and has every column and expanding migration of this version.
+ * Checks that the database answers, takes writes and has every column and expanding migration of this version, and
+ * that the user may write.
  * What is missing is only logged, once per change. Throws a StartError if there is nothing to compare with.
  */
 export function createReadiness(
@@ -139,6 +140,9 @@ const other = 'other database'
 const otherThan = (cluster: string | null): Sql => sql`
   select ${other} where ${cluster}::text is not null and not exists (select from cluster where id::text = ${cluster})`
 
+/** Tables that every working node writes to: where privileges were revoked, it is hardly ever from one table only. */
+const written = ['account', 'audit_inbox', 'auth_session', 'cell']
+
 /** Returns a row for each missing thing. Finds tables through the search path, as every other statement does. */
 function missing(expected: ExpectedColumns, steps: readonly Step[]): Sql {
   const columns = [...expected].flatMap(([table, of]) => of.map((column) => ({ table, column })))
@@ -153,6 +157,9 @@ function missing(expected: ExpectedColumns, steps: readonly Step[]): Sql {
     select 'migration ' || known
       from unnest(${namesOf(steps.filter(({ kind }) => kind === 'expand'))}::text[]) known
      where not exists (select from schema_migration where name = known)
+     union all
+    select 'privilege to insert into ' || name from unnest(${written}::text[]) name
+     where not has_any_column_privilege(to_regclass(name), 'insert')
      union all
     select ${writes} where ${sql.raw(readOnlyDefault)}
      union all
