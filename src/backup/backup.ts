@@ -65,7 +65,7 @@ export async function writeBackup(
     if (isOwnServer) await yieldBehind(primary)
     const timeline = await timelineOf(primary)
     if (standbys) client = await onStandby(primary, standbys, name, interrupt)
-    await client.query('begin isolation level repeatable read read only')
+    await beginLocked(client)
     const header = { ...(await headerFor(client, version)), timeline }
     const count = { tables: 0, rows: 0, bytes: 0 }
     const write = async (put: Put): Promise<void> => {
@@ -91,6 +91,20 @@ export async function writeBackup(
 }
 
 const name = 'cellkeep backup'
+
+/**
+ * Locks every table before the snapshot is taken. A partition that is dropped, or a table that a migration replaces, is
+ * gone from older snapshots too, and its rows would be missing without a trace.
+ */
+async function beginLocked(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    'select name from unnest($1::text[]) t (name) where to_regclass(quote_ident(name)) is not null',
+    [backedUpTables()],
+  )
+  await client.query('begin isolation level repeatable read read only')
+  if (rows.length > 0)
+    await client.query(`lock table ${rows.map((row) => quoted(row.name)).join(', ')} in access share mode`)
+}
 
 const cancelled = (cause: unknown): StartError =>
   new StartError(

@@ -156,7 +156,8 @@ it('warns of a file that imports another copy of the package than the one that r
 
 /** The result of an expression over `load` and `refused` in a plain Node process; Vitest would transform the files. */
 async function inNode(expression: string): Promise<{ said: unknown; stderr: string }> {
-  const script = `const { loadConfigFile } = await import('${new URL('./file.ts', import.meta.url)}')
+  const program = JSON.stringify(new URL('./file.ts', import.meta.url))
+  const script = `const { loadConfigFile } = await import(${program})
     const load = (CELLKEEP_CONFIG) => loadConfigFile({ env: { CELLKEEP_CONFIG }, cwd: process.cwd() })
     const refused = (file) => load(file).catch((error) => error.problems)
     console.log(JSON.stringify(${expression}))`

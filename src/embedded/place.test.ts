@@ -1,6 +1,6 @@
-import { chmod, chown, mkdir, readdir, stat, symlink, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { chmod, chown, mkdir, readdir, rmdir, stat, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { alive, isRoot, query, serverProcesses, startChild, testDirectory } from '../../test/embedded.ts'
 import { silentLog } from '../log/log.ts'
 import { copyBundle, findBundle, linkLibraries } from './bundle.ts'
@@ -104,6 +104,16 @@ test.skipIf(!isRoot)(
     expect(await readdir(path)).toEqual([])
   },
 )
+
+test('where TMPDIR cannot be used, the socket of a long path is in /tmp', async () => {
+  const parent = join(dir, 'l'.repeat(90))
+  await mkdir(parent, { mode: 0o711 })
+  vi.stubEnv('TMPDIR', '/does/not/exist')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const { socketDir } = await preparePlace({ dataDir: join(parent, 'data') })
+  onTestFinished(() => rmdir(socketDir))
+  expect(dirname(socketDir)).toBe('/tmp')
+})
 
 test('the barrier is the first directory that a user may not enter, following links', async () => {
   const outer = join(dir, 'outer')

@@ -54,12 +54,14 @@ export async function temporaryDirectory(
   for (const parent of [within, tmpdir(), '/tmp']) {
     const reachable = user === undefined || (await barrierTo(parent, user)) === undefined
     if (!reachable || !fits(join(parent, `${prefix}XXXXXX`))) continue
-    const made = await mkdtemp(join(parent, prefix))
+    // TMPDIR may name a directory that does not exist or cannot be written.
+    const made = await mkdtemp(join(parent, prefix)).catch(() => undefined)
+    if (made === undefined) continue
     await give(made, user)
     return made
   }
   throw new Error(
-    `No temporary directory can hold the socket of the database: paths such as ${tmpdir()} are too long or cannot be entered`,
+    `No temporary directory can hold the socket of the database: paths such as ${tmpdir()} are too long, or cannot be entered or written`,
   )
 }
 

@@ -2,6 +2,7 @@ import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type pg from 'pg'
+import { StartError } from '../errors.ts'
 import type { Log } from '../log/log.ts'
 import { startEmbedded } from './embedded.ts'
 import { isAtWork, ownMark, removeDatabase } from './making.ts'
@@ -28,7 +29,13 @@ export async function withTemporaryServer<T>(
   const dataDir = join(tmpdir(), `${prefix}${await ownMark()}`)
   const remove = (): void => void removeServer(dataDir).catch(() => undefined)
   interrupt.addEventListener('abort', remove, { once: true })
-  await mkdir(dataDir, { mode: 0o700 })
+  await mkdir(dataDir, { mode: 0o700 }).catch(({ message }: Error) => {
+    throw new StartError(
+      'temporary_directory_unusable',
+      `The temporary directory cannot be used: ${message}. Set TMPDIR to a directory that you may write.`,
+      78,
+    )
+  })
   try {
     await chmod(dataDir, process.geteuid?.() === 0 ? 0o711 : 0o700)
     const embedded = await startEmbedded({ ...options, dataDir, role: 'command' })
@@ -43,7 +50,7 @@ export async function withTemporaryServer<T>(
 }
 
 async function removeAbandoned(): Promise<void> {
-  for (const name of await readdir(tmpdir())) {
+  for (const name of await readdir(tmpdir()).catch(() => [])) {
     if (!name.startsWith(prefix) || (await isAtWork(name.slice(prefix.length)))) continue
     const dir = join(tmpdir(), name)
     // Another user may have made a directory of this name.

@@ -43,7 +43,9 @@ describe('a private file is read', () => {
 })
 
 describe('a private file is refused', () => {
-  it.each([0o644, 0o640, 0o660, 0o604, 0o700, 0o200, 0o4600])('with mode %o', async (mode) => {
+  // Only root can open one that its owner may not read.
+  const unreadable = isRoot ? [0o200] : []
+  it.each([0o644, 0o640, 0o660, 0o604, 0o700, 0o4600, ...unreadable])('with mode %o', async (mode) => {
     expect(await readPrivateFile(await made('secret', mode))).toEqual({
       problem: `has mode ${mode.toString(8).padStart(4, '0')}; it must be 0600 or 0400`,
     })

@@ -83,3 +83,9 @@ it('a run ended by a signal leaves nothing; what a killed one left is removed by
   expect(await left()).toEqual([])
   expect(await serves(pid, db)).toBe(false)
 })
+
+it('says what to do where no temporary directory can be used', async () => {
+  const missing = { TMPDIR: join(cwd, 'missing') }
+  const { code, stderr } = await runCellkeep(cwd, ['restore', file, '--verify'], missing)
+  expect([code, stderr]).toEqual([78, expect.stringContaining('Set TMPDIR to a directory')])
+})

@@ -36,7 +36,7 @@ export const backup = command({
     const work = async ({ config, connection }: Opened): Promise<void> => {
       // Only now: a database that was started for the backup may go on serving others, and must not inherit the low
       // priority.
-      io.yield?.()
+      await io.yield?.()
       const { connections: standbys } = replicasOf(config, connection)
       if (options['from-replica'] && standbys.length === 0)
         throw new WrongUsage('--from-replica needs CELLKEEP_DATABASE_REPLICA_URLS.')

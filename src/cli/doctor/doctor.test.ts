@@ -375,12 +375,18 @@ describe('the configuration', () => {
 
 describe('the data dir', () => {
   const open = ['open_to_others']
+  // The mode that is given when something is made is reduced by the umask.
+  const made = async (name: string, mode: number, make: (path: string) => Promise<unknown>) => {
+    await make(join(dataDir, name))
+    await chmod(join(dataDir, name), mode)
+  }
+  const keyFile = (mode: number) => made('cookie_keys', mode, (path) => writeFile(path, key))
   it.each<[string, () => Promise<unknown>, string[]]>([
     ['itself', () => chmod(dataDir, 0o755), open],
-    ['a file for all to read', () => writeFile(join(dataDir, 'cookie_keys'), key, { mode: 0o644 }), open],
-    ['a database for the group', () => mkdir(join(dataDir, 'db'), { mode: 0o750 }), open],
-    ['a file of its own', () => writeFile(join(dataDir, 'cookie_keys'), key, { mode: 0o600 }), []],
-    ['links to libraries', () => mkdir(join(dataDir, 'lib'), { mode: 0o755 }), []],
+    ['a file for all to read', () => keyFile(0o644), open],
+    ['a database for the group', () => made('db', 0o750, (path) => mkdir(path)), open],
+    ['a file of its own', () => keyFile(0o600), []],
+    ['links to libraries', () => made('lib', 0o755, (path) => mkdir(path)), []],
     ['a link', () => symlink('/tmp', join(dataDir, 'socket')), []],
     ['nothing there yet', () => rm(dataDir, { recursive: true }), []],
   ])('%s', async (_what, prepare, findings) => {

@@ -13,7 +13,7 @@ export type CommandIo = {
   /** Aborted when standard output takes no more: its reader stopped, or its disk is full. */
   cut?: AbortSignal
   /** Gives this process a lower priority than all others. */
-  yield?(): void
+  yield?(): Promise<void>
 }
 
 /** Standard output of a command: text for people, or with `--json` one JSON object per line. */

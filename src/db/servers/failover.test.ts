@@ -261,7 +261,7 @@ it('a backup that loses its connection leaves no file, unless it is whole by the
     return [code, stderr]
   }
   // It waits in the middle the first time, and then only to record that it is done.
-  expect(await backup('lock table cellkeep.invite')).toEqual([1, expect.stringContaining('Run it again.')])
+  expect(await backup('reindex table cellkeep.invite')).toEqual([1, expect.stringContaining('Run it again.')])
   expect(await readdir(dir)).toEqual([])
   expect(await backup('select from cellkeep.cluster for update')).toEqual([0, ''])
   const to = await emptyDatabase()

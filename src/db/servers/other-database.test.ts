@@ -25,3 +25,28 @@ test('calls answer 503 while an empty database is in the place of the served one
   await expect.poll(ready, { timeout: 30_000 }).toEqual({ ready: true })
   await client.cell_create({ data: {} })
 })
+
+test('a node that keeps its connections refuses the database that is restored in the place of the served one', async () => {
+  const { connection, open, drop } = await emptyDatabase()
+  onTestFinished(drop)
+  const service = await testService({ database_url: toUrl(connection), database_wait_ms: 0 })
+  onTestFinished(() => service.close())
+  const { client } = await service.account()
+  await client.cell_create({ data: {} })
+  const create = () => client.try.cell_create({ data: {} })
+  const unavailable = { ok: false, error: { data: { reason: 'service_unavailable' } } }
+  const ready = async () => await (await fetch(`${service.url}/ready`)).json()
+  const operator = await open()
+
+  await operator.query('alter schema cellkeep rename to away')
+  await expect.poll(ready, { timeout: 30_000 }).toEqual({ error: 'db_other_database' })
+  expect(await create()).toMatchObject(unavailable)
+  await operator.query('alter schema away rename to cellkeep')
+  await expect.poll(ready, { timeout: 30_000 }).toEqual({ ready: true })
+  await client.cell_create({ data: {} })
+
+  // As a restore leaves it: the same tables and, as far as the backup goes, the same rows.
+  await operator.query('update cluster set id = gen_random_uuid()')
+  await expect.poll(ready, { timeout: 30_000 }).toEqual({ error: 'db_other_database' })
+  expect(await create()).toMatchObject(unavailable)
+})

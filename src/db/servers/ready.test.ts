@@ -94,6 +94,25 @@ test.each([
     else expect(named).toContainEqual(expect.stringMatching(part))
 })
 
+test('a database user that may not write any more is drift, and the log names where', async () => {
+  const { database, client } = await served()
+  const role = `reader_${(database.connection.database as string).slice(-8)}`
+  await client.query(`
+    create role ${role} login; grant usage on schema cellkeep to ${role};
+    grant select, insert on all tables in schema cellkeep to ${role}`)
+  const { check, logged, db } = open({ ...database.connection, user: role })
+  onTestFinished(async () => {
+    await db.close()
+    await client.query(`drop owned by ${role}; drop role ${role}`)
+  })
+  expect(await check()).toEqual(ready)
+  await client.query(`revoke insert on cell, account from ${role}`)
+  expect(await check()).toEqual(drift)
+  expect(logged[0]?.missing).toEqual(['privilege to insert into account', 'privilege to insert into cell'])
+  await client.query(`grant insert on cell, account to ${role}`)
+  expect(await check()).toEqual(ready)
+})
+
 test('a missing schema_migration table is drift, not an unreachable database', async () => {
   const { check, client } = await served()
   await client.query('drop table schema_migration')

@@ -38,7 +38,8 @@ const queryLimitMs = 2_000
 const soonMs = 400
 
 /**
- * Checks that the database answers, takes writes and has every column and expanding migration of this version.
+ * Checks that the database answers, takes writes and has every column and expanding migration of this version, and
+ * that the user may write.
  * What is missing is only logged, once per change. Throws a StartError if there is nothing to compare with.
  */
 export function createReadiness(
@@ -75,8 +76,13 @@ export function createReadiness(
     const { trouble } = db.primary
     if (trouble) return failed(trouble, {})
     try {
-      const rows = await within(queryLimitMs, db.point<{ missing: string }>(query))
+      const asked = sql`${query} union all ${otherThan(db.primary.admission.cluster)}`
+      const rows = await within(queryLimitMs, db.point<{ missing: string }>(asked))
       const found = rows.map((row) => row.missing)
+      if (found.includes(other)) {
+        db.primary.doubt()
+        return failed('db_other_database', {})
+      }
       if (found.includes(writes)) {
         db.primary.doubt()
         return failed('db_read_only', {})
@@ -90,6 +96,8 @@ export function createReadiness(
     } catch (err) {
       // Class 42: a table or column of the query doesn't exist or may not be read.
       const drift = err instanceof pg.DatabaseError && err.code?.startsWith('42')
+      // Perhaps all tables are gone. Then the calls need not fail one by one.
+      if (drift) db.primary.doubt()
       return failed(drift ? 'schema_drift' : (db.primary.trouble ?? 'db_unreachable'), { err })
     }
   }
@@ -123,6 +131,17 @@ export function createReadiness(
 
 const writes = 'writes'
 const newer = 'schema_newer'
+const other = 'other database'
+
+/**
+ * Returns a row if the tables have been replaced by those of another database, such as a restored one. The open
+ * connections would go on and use them.
+ */
+const otherThan = (cluster: string | null): Sql => sql`
+  select ${other} where ${cluster}::text is not null and not exists (select from cluster where id::text = ${cluster})`
+
+/** Tables that every working node writes to: where privileges were revoked, it is hardly ever from one table only. */
+const written = ['account', 'audit_inbox', 'auth_session', 'cell']
 
 /** Returns a row for each missing thing. Finds tables through the search path, as every other statement does. */
 function missing(expected: ExpectedColumns, steps: readonly Step[]): Sql {
@@ -138,6 +157,9 @@ function missing(expected: ExpectedColumns, steps: readonly Step[]): Sql {
     select 'migration ' || known
       from unnest(${namesOf(steps.filter(({ kind }) => kind === 'expand'))}::text[]) known
      where not exists (select from schema_migration where name = known)
+     union all
+    select 'privilege to insert into ' || name from unnest(${written}::text[]) name
+     where not has_any_column_privilege(to_regclass(name), 'insert')
      union all
     select ${writes} where ${sql.raw(readOnlyDefault)}
      union all
