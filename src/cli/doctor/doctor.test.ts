@@ -367,6 +367,13 @@ describe('the configuration', () => {
     expect((await doctor({ CELLKEEP_PORT: 'x' })).code).toBe(78)
   })
 
+  it('so does a declaration that keeps a server from starting', async () => {
+    await writeFile(join(cwd, 'cellkeep.config.json'), JSON.stringify({ roles: [{ name: 'editor' }] }))
+    const { code, stdout, stderr } = await doctor()
+    expect([code, stdout]).toEqual([78, ''])
+    expect(stderr).toContain('role "editor" must have a list as grant_paths')
+  })
+
   it('shows no secret', async () => {
     const { stdout } = await doctor({ CELLKEEP_COOKIE_KEYS: 'password'.repeat(4) })
     expect(stdout).not.toContain('password')
