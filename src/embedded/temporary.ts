@@ -2,6 +2,7 @@ import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type pg from 'pg'
+import { StartError } from '../errors.ts'
 import type { Log } from '../log/log.ts'
 import { startEmbedded } from './embedded.ts'
 import { isAtWork, ownMark, removeDatabase } from './making.ts'
@@ -24,11 +25,18 @@ export async function withTemporaryServer<T>(
   { interrupt, ...options }: Options,
   work: (connection: pg.ClientConfig) => Promise<T>,
 ): Promise<T> {
-  await removeAbandoned()
   const dataDir = join(tmpdir(), `${prefix}${await ownMark()}`)
   const remove = (): void => void removeServer(dataDir).catch(() => undefined)
   interrupt.addEventListener('abort', remove, { once: true })
-  await mkdir(dataDir, { mode: 0o700 })
+  await removeAbandoned()
+    .then(() => mkdir(dataDir, { mode: 0o700 }))
+    .catch((error: Error) => {
+      throw new StartError(
+        'cannot_write',
+        `The temporary directory ${tmpdir()} cannot be used: ${error.message}. Set TMPDIR to a directory with room for the database.`,
+        2,
+      )
+    })
   try {
     await chmod(dataDir, process.geteuid?.() === 0 ? 0o711 : 0o700)
     const embedded = await startEmbedded({ ...options, dataDir, role: 'command' })

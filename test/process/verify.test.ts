@@ -49,6 +49,13 @@ it('verifies a file on a server of its own, of which nothing is left', async () 
   expect(await left()).toEqual([])
 })
 
+it('names the directory for temporary files if that cannot be used', async () => {
+  const missing = join(cwd, 'missing')
+  const run = await runCellkeep(cwd, ['restore', file, '--verify'], { TMPDIR: missing })
+  expect([run.code, run.stdout]).toEqual([2, []])
+  expect(run.stderr).toMatch(new RegExp(`^The temporary directory ${missing} cannot be used: .*Set TMPDIR`))
+})
+
 /** Signals a run as soon as its server is up; resolves to the pid of that server. */
 async function ended(signal: NodeJS.Signals): Promise<number> {
   const child: ChildProcess = spawn(process.execPath, [entry, 'restore', file, '--verify'], {
