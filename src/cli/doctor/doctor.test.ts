@@ -227,6 +227,9 @@ describe('who may do what', () => {
     const fresh = await ownService()
     const at = (env = {}) => doctor({ CELLKEEP_DATABASE_URL: fresh.databaseUrl, ...env })
     expect((await at()).stdout).toMatch(/^not_bootstrapped\n.*\n.*bootstrap-token reset/)
+    expect((await at({ CELLKEEP_BOOTSTRAP: 'disabled' })).stdout).toMatch(
+      /^not_bootstrapped\n.*\n {2}→ Run `cellkeep account create --username NAME --keeper`\.$/m,
+    )
     await writeFile(join(dataDir, 'bootstrap_token'), 'x', { mode: 0o600 })
     expect((await at()).stdout).toMatch(/^not_bootstrapped\n.*\n.*Use the token in .*bootstrap_token/)
     await fresh.account()
