@@ -54,6 +54,18 @@ it('every file of the repository that they name exists', () => {
     expect([path, existsSync(join(root, path))]).toEqual([path, true])
 })
 
+it('a command beside the unit has its user, settings and keys, and leaves its directory closed', () => {
+  const text = textOf('packaging/cellkeep.service')
+  const [, command = ''] = /^# {3}(systemd-run (?:.*\\\n)*.*)/m.exec(text) ?? []
+  const given = [...command.matchAll(/ -p (\S+)/g)].map(([, setting]) => setting as string)
+  const ofUnit =
+    text.match(
+      /^(?:DynamicUser|StateDirectory|StateDirectoryMode|UMask|EnvironmentFile|LoadCredential)=.*/gm,
+    ) ?? []
+  expect(ofUnit).toHaveLength(7)
+  expect(given.sort()).toEqual([...ofUnit, 'User=cellkeep'].sort())
+})
+
 it('the image has the Node of this repository', () => {
   const { version } = JSON.parse(textOf('tools/node/package.json'))
   const bases = found(/^FROM (\S+)/gm).map(([, base]) => base)

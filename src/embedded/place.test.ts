@@ -115,6 +115,22 @@ test('where TMPDIR cannot be used, the socket of a long path is in /tmp', async 
   expect(dirname(socketDir)).toBe('/tmp')
 })
 
+test.skipIf(!isRoot)(
+  'a volume that still belongs to root is refused with the chown for this user',
+  async () => {
+    for (const mode of [0o755, 0o700]) {
+      const path = join(dir, `volume-${mode}`)
+      await mkdir(path, { mode })
+      const child = await startChild({ dataDir: path, uid: nobody })
+      expect(child).toMatchObject({ event: 'failed', reason: 'data_dir_unusable' })
+      expect(child.message).toContain(
+        `it belongs to uid 0, and uid ${nobody} may not write there. Run \`chown ${nobody} ${path}\`.`,
+      )
+      expect(await child.exited).toBe(78)
+    }
+  },
+)
+
 test('the barrier is the first directory that a user may not enter, following links', async () => {
   const outer = join(dir, 'outer')
   const inner = join(outer, 'inner')

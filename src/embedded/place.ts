@@ -86,7 +86,8 @@ async function makeDataDir(wanted: string, user: DatabaseUser | undefined): Prom
   )
   const dataDir = await realpath(wanted)
   // Checked and changed through one handle, so that nobody can swap the directory in between.
-  const handle = await open(dataDir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+  const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
+  const handle = await open(dataDir, flags).catch((error) => barred(dataDir, error))
   try {
     const found = await handle.stat()
     const risk = directoryRisk(dataDir, found)
@@ -99,13 +100,25 @@ async function makeDataDir(wanted: string, user: DatabaseUser | undefined): Prom
   } finally {
     await handle.close()
   }
-  await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)
+  await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK).catch((error) =>
+    barred(dataDir, error),
+  )
   if (user === undefined) return dataDir
   const barrier = await barrierTo(dataDir, user)
   if (barrier === undefined) return dataDir
   throw unusable(
     dataDir,
     `PostgreSQL runs as the user ${user.name}, who cannot enter ${barrier}. Run \`chmod o+x ${barrier}\`, or start Cellkeep as an ordinary user`,
+  )
+}
+
+/** Often a volume that still belongs to root. */
+async function barred(dataDir: string, error: NodeJS.ErrnoException): Promise<never> {
+  if (error.code !== 'EACCES') throw error
+  const own = process.geteuid?.()
+  throw unusable(
+    dataDir,
+    `it belongs to uid ${(await stat(dataDir)).uid}, and uid ${own} may not write there. Run \`chown ${own} ${dataDir}\``,
   )
 }
 

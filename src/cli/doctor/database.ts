@@ -130,14 +130,15 @@ async function authorityFindings(db: Database, { config }: Opened): Promise<Find
         `The bootstrap token at ${path} cannot be used: the file ${token.problem}.`,
         `${token.remedy ?? 'Repair it.'} If you did not create the file, delete it.`,
       )
-    const usable = 'content' in token && config.bootstrap === 'live'
-    const byToken = usable
-      ? `Use the token in ${path}, as the start message shows`
-      : 'Run `cellkeep bootstrap-token reset` for a new token'
+    const byToken =
+      'content' in token
+        ? `Use the token in ${path}, as the start message shows, or run`
+        : 'Run `cellkeep bootstrap-token reset` for a new token, or run'
+    const way = config.bootstrap === 'live' ? byToken : 'Run'
     add(
       'not_bootstrapped',
       'There is no account yet.',
-      `${byToken}, or run \`cellkeep account create --username NAME --keeper\`.`,
+      `${way} \`cellkeep account create --username NAME --keeper\`.`,
     )
     return findings
   }

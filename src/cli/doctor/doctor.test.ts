@@ -227,6 +227,9 @@ describe('who may do what', () => {
     const fresh = await ownService()
     const at = (env = {}) => doctor({ CELLKEEP_DATABASE_URL: fresh.databaseUrl, ...env })
     expect((await at()).stdout).toMatch(/^not_bootstrapped\n.*\n.*bootstrap-token reset/)
+    expect((await at({ CELLKEEP_BOOTSTRAP: 'disabled' })).stdout).toMatch(
+      /^not_bootstrapped\n.*\n {2}→ Run `cellkeep account create --username NAME --keeper`\.$/m,
+    )
     await writeFile(join(dataDir, 'bootstrap_token'), 'x', { mode: 0o600 })
     expect((await at()).stdout).toMatch(/^not_bootstrapped\n.*\n.*Use the token in .*bootstrap_token/)
     await fresh.account()
@@ -365,6 +368,13 @@ describe('the configuration', () => {
 
   it('what breaks a rule ends it with 78', async () => {
     expect((await doctor({ CELLKEEP_PORT: 'x' })).code).toBe(78)
+  })
+
+  it('so does a declaration that keeps a server from starting', async () => {
+    await writeFile(join(cwd, 'cellkeep.config.json'), JSON.stringify({ roles: [{ name: 'editor' }] }))
+    const { code, stdout, stderr } = await doctor()
+    expect([code, stdout]).toEqual([78, ''])
+    expect(stderr).toContain('role "editor" must have a list as grant_paths')
   })
 
   it('shows no secret', async () => {

@@ -1,3 +1,4 @@
+import { declared } from '../../compose-app.ts'
 import { ConfigError, type ParsedConfig } from '../../config/config.ts'
 import { loadConfig } from '../../config/file.ts'
 import { isLoopbackHost } from '../../config/ip.ts'
@@ -44,6 +45,7 @@ export const doctor = command({
         }
     }
     const { loaded, problems } = await configOf(io)
+    declared(loaded)
     report(problems)
     report([...configFindings(loaded), ...passkeysOff(loaded)])
     let isOpen = false
