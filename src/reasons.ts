@@ -85,12 +85,9 @@ const reasons = {
   invalid_json_body: { code: -32700, doc: 'The REST body is not a JSON object.' },
   invalid_request_body: { code: -32602, doc: 'The REST body breaks its schema; see `issues`.' },
   invalid_query_params: { code: -32602, doc: 'The query breaks its schema; see `issues`.' },
-  schema_drift: { code: -32007, doc: 'Readiness: the database lacks a column or a migration, or its user may not write.' },
+  schema_drift: { code: -32007, doc: 'Readiness: a column, a migration or the right to write is missing.' },
   db_unreachable: { code: -32007, doc: 'Readiness: the database does not answer.' },
-  db_read_only: {
-    code: -32007,
-    doc: 'Readiness: the database is a standby or read-only, and takes no writes.',
-  },
+  db_read_only: { code: -32007, doc: 'Readiness: the database is a standby, or read-only.' },
   db_other_database: {
     code: -32007,
     doc: 'Readiness: the URL leads to another database than before: a restored, foreign or empty one. To accept it, restart the node.',
