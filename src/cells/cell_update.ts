@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { mutation } from '../core/declare.ts'
 import type { SharedStatement, Single } from '../core/single.ts'
-import { briefly, type JoinedRead, type Queryable, type Sql, sql } from '../db/db.ts'
+import { briefly, type JoinedRead, type Queryable, type ReadOnly, type Sql, sql } from '../db/db.ts'
 import { unplanned } from '../db/unplanned.ts'
 import { refusal } from '../errors.ts'
 import type { CellData } from '../registry/hooks.ts'
@@ -92,7 +92,9 @@ export const cell_update = mutation({
     }
     const refused = (error: unknown) => cellWriteError(error, input.data_patch ? 'data_patch' : 'data')
 
-    const row = await app.db.joined(editable, [actor.id, cell_id])
+    // Within the mutation of an own method `db` reads what that has written before.
+    const { joined } = 'joined' in db ? (db as unknown as ReadOnly) : app.db
+    const row = await joined(editable, [actor.id, cell_id])
     if (row) {
       const seen = editableOf(row)
       const change = await decide(seen)

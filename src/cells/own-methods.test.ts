@@ -78,6 +78,25 @@ const actions = {
     handler: async ({ cell_id }, context) =>
       (await cells.update(context, { cell_id, data_patch: { edited: true } })).cell,
   }),
+  page_turn: mutation({
+    doc: 'Changes a cell to each of these data in turn, in one transaction.',
+    auth: someone,
+    event: 'cell_update',
+    input: z.strictObject({
+      cell_id: z.string(),
+      turns: z.array(z.record(z.string(), z.unknown())),
+      isChecked: z.boolean(),
+    }),
+    output: z.object({ version: z.int() }),
+    async handler({ cell_id, turns, isChecked }, context) {
+      let { version } = (await cells.get(context, { id: cell_id })).cell
+      for (const data of turns) {
+        const check = isChecked && { expected_version: version }
+        version = (await cells.update(context, { cell_id, data, ...check })).cell.version
+      }
+      return { version }
+    },
+  }),
   writing_query: query({
     doc: 'Writes a cell where nothing may be written.',
     auth: someone,
@@ -172,6 +191,13 @@ describe('cells', () => {
       created_by: bob.actor_id,
       data: { label: 'One', more: true },
     })
+  })
+
+  it.each([true, false])('update sees what the handler has written, checked: %s', async (isChecked) => {
+    const { id } = (await ada.client.cell_create({ data: { turn: 0 } })).cell
+    const turns = [{ turn: 1 }, { turn: 2 }, { turn: 0 }]
+    expect(await ada.client.page_turn({ cell_id: id, turns, isChecked })).toEqual({ version: 4 })
+    expect((await ada.client.cell_get({ id })).cell).toMatchObject({ data: { turn: 0 }, version: 4 })
   })
 
   it('grant shares what the caller manages, and nothing else', async () => {
