@@ -24,6 +24,12 @@ export const batch =
     let queue: Call[] = []
     const ask = (method: string, params: unknown, signal?: AbortSignal): Promise<Answer> =>
       new Promise((settle) => {
+        try {
+          JSON.stringify(params)
+        } catch (cause) {
+          // Within a request it would fail those of the others.
+          return settle({ status: 0, text: '', cause })
+        }
         if (queue.push({ method, params, signal, settle }) === 1) setTimeout(flush)
       })
     const flush = (): void => {

@@ -76,7 +76,8 @@ export type Socket = {
 
 type Waiting = {
   method: string
-  params: unknown
+  /** The message without its id. */
+  text: string
   /** Fires after `patienceMs`. */
   timer?: ReturnType<typeof setTimeout>
   settle(outcome: Outcome<unknown, string>): void
@@ -105,11 +106,13 @@ function createCalls(patienceMs: number) {
     clearTimeout(one.timer)
     const id = ++count
     sent.set(id, one)
-    write?.(JSON.stringify({ jsonrpc: '2.0', id, method: one.method, params: one.params }))
+    write?.(`{"jsonrpc":"2.0","id":${id},${one.text}`)
   }
   const attempt = (method: string, params?: unknown): Promise<Outcome<unknown, string>> =>
     new Promise((settle) => {
-      const one: Waiting = { method, params, settle }
+      // Made at once: a call that JSON cannot represent fails alone, and not when the connection opens.
+      const text = JSON.stringify({ method, params }).slice(1)
+      const one: Waiting = { method, text, settle }
       if (over) return reject(one, 'not_connected', { ending: over })
       if (write) return put(one)
       unsent.push(one)
@@ -202,6 +205,8 @@ export function createLive<A = Actions, N = ConsumerNotifications>(
       retry = { failures: 0 }
       let heard = true
       own.onmessage = ({ data }: { data: unknown }) => {
+        // The class of ws hands out messages even after `close`.
+        if (own !== socket) return
         heard = true
         const message: Reply = JSON.parse(String(data))
         if (message.method !== undefined) emit(message.method, message.params)

@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { WebSocket } from 'ws'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { batch } from './batch.ts'
+import { createClient } from './client.ts'
+import { createLive, type LiveClient, type LiveSettings } from './live.ts'
+
+let test: TestService
+let ada: TestAccount
+beforeAll(async () => {
+  test = await testService()
+  ada = await test.account()
+})
+afterAll(() => test.close())
+
+function liveOf(settings: LiveSettings = {}): LiveClient {
+  const live = createLive({ url: test.url, headers: { cookie: ada.cookie }, ...settings })
+  onTestFinished(() => live.close())
+  return live
+}
+
+/** JSON has no form for it. */
+const unsendable = { data: { count: 1n } }
+
+it('a call of a live client that JSON cannot represent fails alone, before and after the connection opens', async () => {
+  const live = liveOf()
+  const opened = new Promise((resolve) => live.on('open', resolve))
+  const bad = live.cell_create(unsendable)
+  const good = live.account_verify()
+  await expect(bad).rejects.toThrow(TypeError)
+  expect(await good).toMatchObject({ id: ada.id })
+  expect(await opened).toEqual({ again: false })
+  await expect(live.cell_create(unsendable)).rejects.toThrow(TypeError)
+})
+
+it('a call of a batch that JSON cannot represent fails alone', async () => {
+  const client = createClient({ url: test.url, headers: { cookie: ada.cookie }, use: [batch()] })
+  const [good, bad] = await Promise.all([client.try.account_verify(), client.try.cell_create(unsendable)])
+  expect(good).toMatchObject({ ok: true, result: { id: ada.id } })
+  expect(bad).toMatchObject({ ok: false, error: { status: 0, cause: expect.any(TypeError) } })
+})
+
+it.each([
+  ['the global WebSocket of Node', globalThis.WebSocket as never],
+  ['the class of ws', WebSocket as never],
+])('a closed live client hears nothing more, with %s', async (_name, Class) => {
+  const live = liveOf({ WebSocket: Class })
+  await live.account_verify()
+  const heard: unknown[] = []
+  const closed = new Promise((resolve) => live.on('closed', resolve))
+  live.on('role_grant_revoke', ({ role }) => {
+    heard.push(role)
+    live.close()
+  })
+  const { id } = (await ada.client.cell_create({ data: {} })).cell
+  // Both arrive in one packet.
+  await test.service.transaction({ event: 'role_grant_revoke', via: 'test' }, async ({ notify }) => {
+    for (const role of ['one', 'two'])
+      notify(ada.id, 'role_grant_revoke', { role_grant_id: id, role, scope_id: null })
+  })
+  expect(await closed).toBe('closed')
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  expect(heard).toEqual(['one'])
+})
