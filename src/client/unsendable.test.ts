@@ -33,6 +33,14 @@ it('a call of a live client that JSON cannot represent fails alone, before and a
   await expect(live.cell_create(unsendable)).rejects.toThrow(TypeError)
 })
 
+it('a call whose input nests too deep is refused, with a live client too', async () => {
+  let data: Record<string, unknown> = {}
+  for (let level = 0; level < 100; level++) data = { data }
+  const refusal = { ok: false, error: { reason: 'invalid_request', data: { detail: 'too_deep' } } }
+  expect(await ada.client.try.cell_create({ data })).toMatchObject(refusal)
+  expect(await liveOf().try.cell_create({ data })).toMatchObject(refusal)
+}, 5_000)
+
 it('a call of a batch that JSON cannot represent fails alone', async () => {
   const client = createClient({ url: test.url, headers: { cookie: ada.cookie }, use: [batch()] })
   const [good, bad] = await Promise.all([client.try.account_verify(), client.try.cell_create(unsendable)])

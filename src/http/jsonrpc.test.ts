@@ -68,8 +68,9 @@ describe('text that is no call', () => {
     const nested = (levels: number) =>
       `{"jsonrpc":"2.0","id":1,"method":"cell_list","params":{"x":${'['.repeat(levels - 2)}${']'.repeat(levels - 2)}}}`
     expect((await rpc(test.url, nested(100))).json).toMatchObject({ error: { code: -32602 } })
-    expect((await rpc(test.url, nested(101))).json).toEqual(refused('too_deep'))
-    expect((await rpc(test.url, nested(30_000))).json).toEqual(refused('too_deep'))
+    expect((await rpc(test.url, nested(101))).json).toEqual(refused('too_deep', 1))
+    expect((await rpc(test.url, nested(30_000))).json).toEqual(refused('too_deep', 1))
+    expect((await rpc(test.url, `[${nested(100)}]`)).json).toEqual(refused('too_deep'))
     expect((await rpc(test.url, '['.repeat(60_000))).json).toMatchObject({ error: { code: -32700 } })
   })
 })

@@ -2,7 +2,7 @@ import type { App } from '../core/app.ts'
 import { type CallSurface, carryOut } from '../core/carry-out.ts'
 import type { Call } from '../core/dispatch.ts'
 import { codeMessage } from '../error-codes.ts'
-import { invalidRequest, refusal, ServiceError } from '../errors.ts'
+import { invalidRequest, refusal, type ServiceError } from '../errors.ts'
 import { closest } from '../wire/closest.ts'
 import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
 import { inOnePiece, JsonText, lengthOf, type Text } from '../wire/json-text.ts'
@@ -22,6 +22,8 @@ export type Id = string | number | null
 export type RequestInfo = Pick<Call, 'carriers' | 'ip' | 'request_id' | 'message' | 'trace'>
 /** Over HTTP the key is a header. */
 export type RpcCall = { id: Id; method: string; params: unknown; idempotency_key?: unknown }
+/** A message that is no call, and its id if that can be told. */
+type Refused = { id: Id; refused: ServiceError }
 export type Answer = {
   status: number
   text: Text
@@ -39,7 +41,7 @@ export async function rpcPost(
   key?: string,
 ): Promise<EdgeReply> {
   const parsed = parseText(text)
-  if (parsed instanceof ServiceError) return toReply(refused(info, null, parsed))
+  if ('refused' in parsed) return toReply(refused(info, parsed.id, parsed.refused))
   const { value, mayHold } = parsed
   if (!Array.isArray(value)) return toReply(await answer(app, info, value, { mayHold, surface: 'http', key }))
   if (key !== undefined) return toReply(refused(info, null, keyNotSupported()))
@@ -187,10 +189,10 @@ function toText(id: Id, result: unknown): Text {
 }
 
 /** Checks a call: object, `jsonrpc`, `id`, `method`, `params`, in that order. A valid id is echoed. */
-export function readCall(value: unknown): RpcCall | { id: Id; refused: ServiceError } {
+export function readCall(value: unknown): RpcCall | Refused {
   if (!isObject(value)) return { id: null, refused: invalidRequest('not_an_object') }
-  const { jsonrpc, id: sentId, method, params, idempotency_key } = value
-  const id = isId(sentId) ? sentId : null
+  const { jsonrpc, method, params, idempotency_key } = value
+  const id = idOf(value)
   if (jsonrpc !== '2.0') return { id, refused: invalidRequest('version') }
   if (id === null) return { id, refused: invalidRequest('id') }
   if (typeof method !== 'string') return { id, refused: invalidRequest('method') }
@@ -199,17 +201,19 @@ export function readCall(value: unknown): RpcCall | { id: Id; refused: ServiceEr
 }
 
 /** Parses a message; `mayHold` is false if no string in it can fail `badText`. */
-export function parseText(text: string | null): { value: unknown; mayHold: boolean } | ServiceError {
-  if (text === null) return refusal('parse_error')
+export function parseText(text: string | null): { value: unknown; mayHold: boolean } | Refused {
+  if (text === null) return notJson()
   try {
     const value: unknown = parsedOf(text)
-    if (tooDeep(text, nestingMax)) return invalidRequest('too_deep')
+    if (tooDeep(text, nestingMax)) return { id: idOf(value), refused: invalidRequest('too_deep') }
     // Few texts have such an escape at all.
     return { value, mayHold: text.includes('\\u') && mayHoldBadText(text) }
   } catch {
-    return refusal('parse_error')
+    return notJson()
   }
 }
+
+const notJson = (): Refused => ({ id: null, refused: refusal('parse_error') })
 
 /** A byte order mark before the text is ignored. */
 const parsedOf = (text: string): unknown => parseJson(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text)
@@ -218,6 +222,8 @@ const keyNotSupported = (): ServiceError => invalidRequest('idempotency_not_supp
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const idOf = (value: unknown): Id => (isObject(value) && isId(value.id) ? value.id : null)
 
 const isId = (id: unknown): id is string | number =>
   typeof id === 'string' ||

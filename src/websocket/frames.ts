@@ -18,7 +18,7 @@ const nothing: Frame = { kind: 'nothing' }
 /** Parses one message; `text` is null for a binary one. */
 export function readFrame(text: string | null): Frame {
   const parsed = parseText(text)
-  if (!('value' in parsed)) return { kind: 'refused', id: null, error: parsed }
+  if ('refused' in parsed) return { kind: 'refused', id: parsed.id, error: parsed.refused }
   const { value } = parsed
   if (Array.isArray(value)) return { kind: 'refused', id: null, error: invalidRequest('batch_not_supported') }
   if (isObject(value)) {
