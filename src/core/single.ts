@@ -10,6 +10,7 @@ import {
   sql,
   type Transaction,
 } from '../db/db.ts'
+import { ServiceError } from '../errors.ts'
 import type { App } from './app.ts'
 
 /**
@@ -100,6 +101,8 @@ export function singleOf(app: App, tx: Transaction, { rows, caller, recordIn }: 
       return row
     } catch (error) {
       if (error instanceof LastFailed) return await ordinary<T>(statement, result, record)
+      // Perhaps it was committed, and then what it closes must be checked.
+      if (error instanceof ServiceError && error.outcome === 'unknown') rows.splice(0, rows.length, ...all)
       throw error
     }
   }

@@ -42,7 +42,8 @@ const proxy = await postgresProxy({ connectionString: near.databaseUrl }, (clien
       const message = rest.subarray(0, length)
       rest = rest.subarray(length)
       const isNotification = message[0] === 'A'.charCodeAt(0)
-      if (wire.losesCommits && message.includes('COMMIT\0')) return void client.destroy()
+      if (wire.losesCommits && (message.includes('COMMIT\0') || message.includes('audit_report\0')))
+        return void client.destroy()
       if (isBus && wire.endsListener && message.includes('LISTEN\0')) {
         wire.endsListener = false
         return void client.end(Buffer.concat([message, readyAndEnded]))
@@ -93,6 +94,20 @@ it('what was revoked by a commit whose answer was lost is closed on every node',
   expect(dataOf(answer)).toMatchObject({ reason: 'service_unavailable', outcome: 'unknown' })
   for (const { closed } of sockets) expect(await closed).toEqual({ code: 4001, reason: 'revoked' })
 })
+
+it('the same for a session that one statement has ended', async () => {
+  const bob = await near.account()
+  const sockets = await Promise.all([far, near].map(({ url }) => openSocket(url, { cookie: bob.cookie })))
+  wire.losesCommits = true
+  const { status, json } = await send(far.url, {
+    method: 'POST',
+    path: '/api/account/logout',
+    headers: { cookie: bob.cookie },
+  })
+  wire.losesCommits = false
+  expect([status, json]).toMatchObject([503, { error: 'service_unavailable', outcome: 'unknown' }])
+  for (const { closed } of sockets) expect(await closed).toEqual({ code: 4001, reason: 'revoked' })
+}, 10_000)
 
 it('a connection for signals that ends with the answer to LISTEN is opened again', async () => {
   await expect.poll(() => app.bus.isUp).toBe(true)
