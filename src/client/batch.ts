@@ -37,9 +37,12 @@ export const batch =
       queue = []
       while (all.length) void share(all.splice(0, batchMax))
     }
-    const share = async (calls: Call[]): Promise<void> => {
+    const share = async (asked: Call[]): Promise<void> => {
+      const calls = asked.filter((call) => !call.signal?.aborted)
+      for (const { signal, settle } of asked) if (signal?.aborted) settle(aborted(signal))
       const [first] = calls
-      if (first && calls.length === 1) return first.settle(next(first.method, first.params, first.signal))
+      if (!first) return
+      if (calls.length === 1) return first.settle(next(first.method, first.params, first.signal))
       const answer = await send('POST', rpcPath, calls.map(toEntry), leaving(calls))
       if (answer.status === 413) {
         void share(calls.splice(calls.length / 2))
@@ -60,18 +63,17 @@ const statusOf = ({ error }: Entry): number =>
   error ? (statuses[-32001 - error.code] ?? others[error.code] ?? 500) : 200
 const toEntry = ({ method, params }: Call, id: number) => ({ jsonrpc: '2.0', id, method, params })
 
-/** Settles aborted calls, and aborts the request once all of them are aborted. */
+const aborted = ({ reason }: AbortSignal): Answer => ({ status: 0, text: '', cause: reason })
+
+/** Settles calls that are aborted from now on, and aborts the request once all of them are. */
 function leaving(calls: readonly Call[]): AbortSignal {
   const request = new AbortController()
   let left = calls.length
-  for (const { signal, settle } of calls) {
-    const leave = (): void => {
-      settle({ status: 0, text: '', cause: signal?.reason })
+  for (const { signal, settle } of calls)
+    signal?.addEventListener('abort', () => {
+      settle(aborted(signal))
       left -= 1
-      if (left === 0) request.abort(signal?.reason)
-    }
-    if (signal?.aborted) leave()
-    else signal?.addEventListener('abort', leave)
-  }
+      if (left === 0) request.abort(signal.reason)
+    })
   return request.signal
 }

@@ -48,6 +48,23 @@ it('a call of a batch that JSON cannot represent fails alone', async () => {
   expect(bad).toMatchObject({ ok: false, error: { status: 0, cause: expect.any(TypeError) } })
 })
 
+it('a call of a batch that is aborted before the batch leaves is not carried out', async () => {
+  const client = createClient({ url: test.url, headers: { cookie: ada.cookie }, use: [batch()] })
+  const { signal } = new AbortController()
+  const leaving = new AbortController()
+  const calls = [signal, leaving.signal, signal].map((signal, nth) =>
+    client.try.cell_create({ kind: 'batched', data: { nth } }, { signal }),
+  )
+  leaving.abort(new Error('left'))
+  expect(await Promise.all(calls)).toMatchObject([
+    { ok: true },
+    { ok: false, error: { status: 0, cause: leaving.signal.reason } },
+    { ok: true },
+  ])
+  const { cells } = await ada.client.cell_list({ kind: 'batched' })
+  expect(cells.map(({ data }) => data.nth).sort()).toEqual([0, 2])
+})
+
 it.each([
   ['the global WebSocket of Node', globalThis.WebSocket as never],
   ['the class of ws', WebSocket as never],
