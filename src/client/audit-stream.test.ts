@@ -179,4 +179,18 @@ describe('auditStream', () => {
     await expect(next).rejects.toThrow('enough')
     await expect.poll(ended).toEqual(['client_left', 'client_left'])
   })
+
+  it('ends at once when `lost` aborts its signal', async () => {
+    vi.mocked(Math.random).mockReturnValue(1)
+    const host = new AbortController()
+    const items = auditStream({
+      url: 'http://127.0.0.1:1',
+      fetch: () => Promise.reject(new Error('unreachable')),
+      signal: host.signal,
+      lost: () => host.abort(new Error('given up')),
+    })
+    const began = performance.now()
+    await expect(items.next()).rejects.toThrow('given up')
+    expect(performance.now() - began).toBeLessThan(1_000)
+  })
 })

@@ -164,6 +164,7 @@ function itemOf({ event, id, data }: Block): AuditStreamItem | undefined {
 
 const sleep = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason)
     const end = (): void => {
       clearTimeout(timer)
       reject(signal?.reason)
