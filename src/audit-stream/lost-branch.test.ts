@@ -1,9 +1,9 @@
 import pg from 'pg'
 import { afterAll, expect, it } from 'vitest'
-import { openStream, type StreamBlock, writeRows } from '../../test/helpers/audit-streams.ts'
+import { type OpenStream, openStream, type StreamBlock, writeRows } from '../../test/helpers/audit-streams.ts'
 import { stoppableCluster } from '../../test/helpers/stoppable-cluster.ts'
 import { sql } from '../db/db.ts'
-import { testService } from '../testing/index.ts'
+import { type TestService, testService } from '../testing/index.ts'
 
 const [cluster, kept] = await Promise.all([stoppableCluster({ wal_level: 'replica' }), stoppableCluster()])
 await kept.stop()
@@ -18,9 +18,9 @@ afterAll(async () => {
 const root = await near.account({ roles: ['admin'] })
 
 it('after a fail-over that lost rows, streams get all rows of the new history and no number a second time', async () => {
-  const streams = await Promise.all(
-    nodes.map((node) => openStream(node, { cookie: root.cookie }, `?acting=${root.actor_id}`)),
-  )
+  const follow = (node: TestService, query = ''): Promise<OpenStream> =>
+    openStream(node, { cookie: root.cookie }, `?acting=${root.actor_id}${query}`)
+  const streams = await Promise.all(nodes.map((node) => follow(node)))
   const written = async (count: number): Promise<StreamBlock[]> => {
     await expect.poll(() => writeRows(near, count).catch(() => 0)).toBe(count)
     const [blocks, others] = await Promise.all(streams.map((stream) => stream.take(count)))
@@ -41,7 +41,12 @@ it('after a fail-over that lost rows, streams get all rows of the new history an
   expect((await standby.query('select pg_promote() as done')).rows).toEqual([{ done: true }])
   await standby.end()
 
+  const replays = await Promise.all(nodes.map((node) => follow(node, `&after=${lost[99]?.id}`)))
   const fresh = await written(200)
+  for (const replay of replays) {
+    const texts = (await replay.take(200)).map(({ text }) => text.replace(/^retry: .*\n/, ''))
+    expect(texts).toEqual(fresh.map(({ text }) => text))
+  }
   const numbers = [before, lost, fresh].map((blocks) => blocks.map(({ id }) => id))
   const [first, last, next] = [numbers[0]?.at(-1), numbers[1]?.at(-1), numbers[2]?.[0]] as number[]
   expect(last).toBe((first as number) + 200)
@@ -51,7 +56,7 @@ it('after a fail-over that lost rows, streams get all rows of the new history an
   // The numbers jump only once per timeline.
   const [after] = await written(1)
   expect(after?.id).toBe((next as number) + 200)
-  for (const stream of streams) stream.leave()
+  for (const stream of [...streams, ...replays]) stream.leave()
 })
 
 it('where the timeline cannot be read, the numbers go on as they were', async () => {

@@ -173,7 +173,13 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
     after: async (at) => {
       while (position === undefined || at >= position) await moved.promise
       // Only up to the position of the live streams, so that a stream that catches up shares the next page with them.
-      return await (pages.get(at) ?? keep(at, replay(at, position)))
+      const page = await (pages.get(at) ?? keep(at, replay(at, position)))
+      // The log may end before this place, after a fail-over that lost rows: look again when there may be others.
+      if (page.end === at) {
+        pages.delete(at)
+        await moved.promise
+      }
+      return page
     },
     get position() {
       return position ?? 0
