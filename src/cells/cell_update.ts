@@ -93,8 +93,8 @@ export const cell_update = mutation({
     const refused = (error: unknown) => cellWriteError(error, input.data_patch ? 'data_patch' : 'data')
 
     // Within the mutation of an own method `db` reads what that has written before.
-    const { joined } = 'joined' in db ? (db as unknown as ReadOnly) : app.db
-    const row = await joined(editable, [actor.id, cell_id])
+    const reader: Pick<ReadOnly, 'joined'> = 'joined' in db ? (db as unknown as ReadOnly) : app.db
+    const row = await reader.joined(editable, [actor.id, cell_id])
     if (row) {
       const seen = editableOf(row)
       const change = await decide(seen)
