@@ -22,15 +22,18 @@ export const batch =
   (): Layer =>
   (next, { rpcPath, send }) => {
     let queue: Call[] = []
+    /** Fails as without a batch, if it can't be sent. */
+    const alone = ({ method, params, signal, settle }: Call): void => settle(next(method, params, signal))
     const ask = (method: string, params: unknown, signal?: AbortSignal): Promise<Answer> =>
       new Promise((settle) => {
+        const call = { method, params, signal, settle }
         try {
+          // What JSON cannot represent would fail the calls of the others in the request.
           JSON.stringify(params)
-        } catch (cause) {
-          // Within a request it would fail those of the others.
-          return settle({ status: 0, text: '', cause })
+        } catch {
+          return alone(call)
         }
-        if (queue.push({ method, params, signal, settle }) === 1) setTimeout(flush)
+        if (queue.push(call) === 1) setTimeout(flush)
       })
     const flush = (): void => {
       const all = queue
@@ -38,11 +41,8 @@ export const batch =
       while (all.length) void share(all.splice(0, batchMax))
     }
     const share = async (asked: Call[]): Promise<void> => {
-      const calls = asked.filter((call) => !call.signal?.aborted)
-      for (const { signal, settle } of asked) if (signal?.aborted) settle(aborted(signal))
-      const [first] = calls
-      if (!first) return
-      if (calls.length === 1) return first.settle(next(first.method, first.params, first.signal))
+      const calls = asked.filter((call) => !call.signal?.aborted || alone(call))
+      if (calls.length < 2) return calls.forEach(alone)
       const answer = await send('POST', rpcPath, calls.map(toEntry), leaving(calls))
       if (answer.status === 413) {
         void share(calls.splice(calls.length / 2))
@@ -63,15 +63,13 @@ const statusOf = ({ error }: Entry): number =>
   error ? (statuses[-32001 - error.code] ?? others[error.code] ?? 500) : 200
 const toEntry = ({ method, params }: Call, id: number) => ({ jsonrpc: '2.0', id, method, params })
 
-const aborted = ({ reason }: AbortSignal): Answer => ({ status: 0, text: '', cause: reason })
-
 /** Settles calls that are aborted from now on, and aborts the request once all of them are. */
 function leaving(calls: readonly Call[]): AbortSignal {
   const request = new AbortController()
   let left = calls.length
   for (const { signal, settle } of calls)
     signal?.addEventListener('abort', () => {
-      settle(aborted(signal))
+      settle({ status: 0, text: '', cause: signal.reason })
       left -= 1
       if (left === 0) request.abort(signal.reason)
     })
