@@ -49,9 +49,23 @@ function tryToEnter(context: Context, proven: Proven, wasOpen: boolean): Promise
     const link = await linkOf(work.db, proven.identity)
     if (link) return await enterLinked(context, work, proven, link)
     const owner = email === null ? undefined : await ownerOf(work.db, email)
-    if (owner?.deleted_at === null) return await enterOwned(context, work, proven, owner.id)
-    return await enterNew(context, work, proven, { wasOpen, isEmailTaken: owner !== undefined })
+    try {
+      if (owner?.deleted_at === null) return await enterOwned(context, work, proven, owner.id)
+      return await enterNew(context, work, proven, { wasOpen, isEmailTaken: owner !== undefined })
+    } catch (error) {
+      const isRefused = hasReason(error, 'oidc_unknown_account') || hasReason(error, 'oidc_account_exists')
+      throw isRefused && (await hasChanged(work.db, proven, owner)) ? raced() : error
+    }
   })
+}
+
+type Owner = { id: string; deleted_at: string | null }
+
+/** Whether a lock was held by someone who has linked the identity meanwhile, or given its e-mail another owner. */
+async function hasChanged(db: Queryable, { identity }: Proven, before: Owner | undefined): Promise<boolean> {
+  if (await linkOf(db, identity)) return true
+  const owner = identity.email === null ? undefined : await ownerOf(db, identity.email)
+  return owner?.id !== before?.id || owner?.deleted_at !== before?.deleted_at
 }
 
 async function enterLinked(context: Context, work: Work, proven: Proven, link: Link): Promise<Finished> {
@@ -62,10 +76,7 @@ async function enterLinked(context: Context, work: Work, proven: Proven, link: L
   return { created: false, linked: false, session: await openSession(context, work, proven, account_id) }
 }
 
-const ownerOf = (
-  db: Queryable,
-  email: string,
-): Promise<{ id: string; deleted_at: string | null } | undefined> =>
+const ownerOf = (db: Queryable, email: string): Promise<Owner | undefined> =>
   db.first(sql`select id, deleted_at from account where email_key = ${fold(email)}`)
 
 /** For an identity whose e-mail is that of a live account. The e-mail alone admits nobody. */
