@@ -14,6 +14,7 @@ import {
   type End,
   marker,
   type NewHeader,
+  presentTables,
   quoted,
   storedColumns,
   type TableEnd,
@@ -97,13 +98,10 @@ const name = 'cellkeep backup'
  * gone from older snapshots too, and its rows would be missing without a trace.
  */
 async function beginLocked(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(
-    'select name from unnest($1::text[]) t (name) where to_regclass(quote_ident(name)) is not null',
-    [backedUpTables()],
-  )
+  const tables = await presentTables(client)
   await client.query('begin isolation level repeatable read read only')
-  if (rows.length > 0)
-    await client.query(`lock table ${rows.map((row) => quoted(row.name)).join(', ')} in access share mode`)
+  if (tables.length > 0)
+    await client.query(`lock table ${tables.map(quoted).join(', ')} in access share mode`)
 }
 
 const cancelled = (cause: unknown): StartError =>

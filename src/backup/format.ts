@@ -52,6 +52,15 @@ const notKept = ['schema_migration', 'cluster', 'node', 'limiter_charge', 'audit
 export const backedUpTables = (): string[] =>
   [...expectedColumns().keys()].filter((table) => !notKept.includes(table))
 
+/** Those that this database has, of the version of its schema; later migrations make the others. */
+export async function presentTables(client: pg.Client): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    'select name from unnest($1::text[]) with ordinality as t (name, n) where to_regclass(quote_ident(name)) is not null order by n',
+    [backedUpTables()],
+  )
+  return rows.map(({ name }) => name)
+}
+
 /** Quotes a name for SQL text; names come from the database catalog or are checked against it. */
 export const quoted = (name: string): string => pg.escapeIdentifier(name)
 

@@ -4,7 +4,7 @@ import { readRecords } from '../db/migration/records.ts'
 import type { Connection } from '../db/servers/connection.ts'
 import { StartError } from '../errors.ts'
 import { addAgain, type Dropped, dropEveryRule, dropReferences } from './constraints.ts'
-import { backedUpTables, linesOf, type OnBytes, quoted, storedColumns, type TableStart } from './format.ts'
+import { linesOf, type OnBytes, presentTables, quoted, storedColumns, type TableStart } from './format.ts'
 import { damaged, headerOf, type Portion, portionsOf } from './read.ts'
 
 export type Restored = {
@@ -92,15 +92,6 @@ async function load(
     throw damaged(file, 'between its rows', error)
   }
   return rows
-}
-
-/** The tables that exist in the schema of the backup; later migrations make the others. */
-async function presentTables(client: pg.Client): Promise<string[]> {
-  const { rows } = await client.query<{ name: string }>(
-    'select name from unnest($1::text[]) with ordinality as t (name, n) where to_regclass(quote_ident(name)) is not null order by n',
-    [backedUpTables()],
-  )
-  return rows.map(({ name }) => name)
 }
 
 async function requireEmpty(client: pg.Client, tables: readonly string[]): Promise<void> {
