@@ -27,12 +27,16 @@ const rules: typeof ownKeys = {
   sslmode: /^(disable|prefer|require|verify-ca|verify-full|no-verify)$/,
 }
 
+const malformed = 'must be a postgres:// or postgresql:// URL with special characters percent-encoded'
+
 /** Reads a URL in the forms of libpq, which may list several servers; or says what is wrong with it. */
 export function parseDatabaseUrl(text: string): DatabaseUrl | string {
   const [matched, login = '', authority = '', path = '', query = ''] = form.exec(text) ?? []
   if (matched === undefined || !URL.canParse(`postgres://${login}h${path}`) || !isUtf8(login + path))
-    return 'must be a postgres:// or postgresql:// URL with special characters percent-encoded'
+    return malformed
   const params = new URLSearchParams(query)
+  // The tail of a password with a bare question mark, which no message may show.
+  if ([...params.keys()].some((key) => key.includes('@'))) return malformed
   for (const [key, value] of params) {
     const rule = rules[key]
     if (!rule && !driverKeys.includes(key))

@@ -134,6 +134,7 @@ describe('a database URL', () => {
     ['postgres://a/db?sslmode=allow', 'has a value of sslmode other than (disable|prefer|require|'],
     ['postgres://a/db?sslmode=verify_full', 'has a value of sslmode other than'],
     ['postgres://a/db?sslmode=', 'has a value of sslmode other than'],
+    ['postgres://u:half?other-half@a/db', 'with special characters percent-encoded'],
     ['postgres://a/db?hostaddr=1', 'has the key "hostaddr": the keys are'],
     ['postgres://a,b/db?port=1,2,3', 'must list as many ports as hosts'],
     ['postgres://a:99999/db', 'has a port that is not a number'],
