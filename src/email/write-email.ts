@@ -36,7 +36,7 @@ export async function writeEmail(
 
 /**
  * Gives a locked account the e-mail that an admin or operator chose, with an audit row; false if it already has that
- * one.
+ * one. Even then no link to another address works any more: it would undo the choice.
  */
 export async function assignEmail(
   app: App,
@@ -47,7 +47,10 @@ export async function assignEmail(
 ): Promise<boolean> {
   const { email, verified } = set
   const isSame = email === account.email && emailKey(email) === account.email_key
-  if (isSame && verified === account.email_verified) return false
+  if (isSame && verified === account.email_verified) {
+    await work.db.run(voidTickets(account.id, ['email_change']))
+    return false
+  }
   await writeEmail(app, work, account, set, fail)
   const change =
     email === null ? 'email_cleared' : email === account.email && verified ? 'email_verified' : 'email'
