@@ -25,9 +25,14 @@ export async function writeEmail(
   { email, verified, by }: NewEmail,
   fail: Fail<'email_taken'>,
 ): Promise<void> {
-  if (emailKey(old) !== emailKey(email)) await notify(app, work, account_id, 'email_changed')
+  const email_key = emailKey(email)
+  // Refused before the write could wait: two accounts that get each other's address would deadlock.
+  const taken = await work.db.first(sql`
+    select from account where email_key = ${email_key} and id <> ${account_id}::uuid`)
+  if (taken) throw fail('email_taken')
+  if (emailKey(old) !== email_key) await notify(app, work, account_id, 'email_changed')
   const set = sql`
-    update account set email = ${email}, email_key = ${emailKey(email)},
+    update account set email = ${email}, email_key = ${email_key},
       email_verified = ${verified}, updated_at = now(), updated_by = ${by}::uuid
     where id = ${account_id}::uuid`
   await work.db.run(set).catch(refuseTakenEmail(fail))
