@@ -104,7 +104,7 @@ async function makeAccount({ app, carriers, ip }: Context, applicant: Applicant,
       },
     )
     const { account_id, actor_id } = made
-    if (invite) await claimInvite(db, invite.id, account_id)
+    if (invite && !(await claimInvite(db, invite.id, account_id))) throw refuse('no_matching_invite')
     const { session_id, cookie } = await startSession(app, db, {
       account_id,
       proof: { methods: ['signup'] },

@@ -52,6 +52,15 @@ it('sends a message with its link, and forgets both', async () => {
   expect(json).toMatchObject({ purpose: 'password_reset', username: account.username, email: null })
 })
 
+it('a sender of an international domain: every header is ASCII', async () => {
+  const mail = await server()
+  const test = await serviceOn(mail.url, { mail_from: 'Töpferei <accounts@münchen.example>' })
+  const { row } = await recover(test)
+  const [head = ''] = mail.received[0]?.raw.split('\r\n\r\n') ?? []
+  expect(head).toContain(`Message-ID: <${row?.id}@xn--mnchen-3ya.example>`)
+  expect(head).toMatch(/^[\r\n -~]+$/)
+})
+
 it('a server that is down: the message waits, and goes out when it is back', async () => {
   const mail = await server()
   await mail.close()

@@ -3,6 +3,7 @@ import { isLoopbackHost } from '../config/ip.ts'
 import { senderOf } from '../config/table-messages.ts'
 import { StartError } from '../errors.ts'
 import { type Deliver, DeliveryRefused } from '../registry/messages.ts'
+import { withAsciiDomain } from '../wire/address.ts'
 import { Unreachable } from './deliver.ts'
 import type { Texts } from './templates.ts'
 
@@ -10,6 +11,8 @@ import type { Texts } from './templates.ts'
 export async function smtpTransport(config: Config, texts: Texts): Promise<Deliver> {
   const { createTransport } = await loadNodemailer()
   const from = senderOf(config.mail_from as string)
+  // A header is ASCII, unlike the sender; the library converts addresses, but no message ids.
+  const [, domain] = withAsciiDomain(from.address).split('@')
   const transport = createTransport({
     ...serverOf(config.smtp_url as string),
     disableFileAccess: true,
@@ -23,7 +26,7 @@ export async function smtpTransport(config: Config, texts: Texts): Promise<Deliv
         // An object, because a text would be read as a list of addresses.
         to: { name: '', address: message.to },
         // The same for every try, so that mail programs show a message once that was delivered twice.
-        messageId: `<${message.id}@${from.address.split('@')[1]}>`,
+        messageId: `<${message.id}@${domain}>`,
         headers: { 'Auto-Submitted': 'auto-generated' },
         ...{ subject, text, html, signal },
       })

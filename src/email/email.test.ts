@@ -240,6 +240,31 @@ describe('admin_account_email_set', () => {
     ])
     await scenario(test, () => set('bob@x.io'), { reason: 'email_taken' })
   })
+
+  it('refuses the address of another account at once, even while that account is changed', async () => {
+    const admin = await test.account({ roles: ['admin'] })
+    await app.db.transaction(async (tx) => {
+      await tx.run(sql`update account set updated_at = now() where id = ${bob.id}::uuid`)
+      const waited = new Promise((resolve) => setTimeout(resolve, 5000, 'waited'))
+      const set = admin.client.admin_account_email_set({ account_id: ada.id, email: 'BOB@x.io' })
+      expect(await Promise.race([set.catch(({ reason }) => reason), waited])).toBe('email_taken')
+    })
+  })
+
+  it('ends a change to another address, also if the account already has the one that is set', async () => {
+    const admin = await test.account({ roles: ['admin'] })
+    const account_id = ada.id
+    const email = 'ada@x.io'
+    for (const set of [
+      () => admin.client.admin_account_email_set({ account_id, email }),
+      () => operations.setEmail({ account_id, email }, by),
+    ]) {
+      await ada.client.account_email_change({ email: 'stranger@x.io' })
+      expect(await set()).toMatchObject({ changed: false })
+      expect(await confirmed(await tokenTo(ada))).toEqual(gone)
+      expect(await emailOf(ada)).toEqual([email, false])
+    }
+  })
 })
 
 describe('an admin', () => {

@@ -25,9 +25,14 @@ export async function writeEmail(
   { email, verified, by }: NewEmail,
   fail: Fail<'email_taken'>,
 ): Promise<void> {
-  if (emailKey(old) !== emailKey(email)) await notify(app, work, account_id, 'email_changed')
+  const email_key = emailKey(email)
+  // Refused before the write could wait: two accounts that get each other's address would deadlock.
+  const taken = await work.db.first(sql`
+    select from account where email_key = ${email_key} and id <> ${account_id}::uuid`)
+  if (taken) throw fail('email_taken')
+  if (emailKey(old) !== email_key) await notify(app, work, account_id, 'email_changed')
   const set = sql`
-    update account set email = ${email}, email_key = ${emailKey(email)},
+    update account set email = ${email}, email_key = ${email_key},
       email_verified = ${verified}, updated_at = now(), updated_by = ${by}::uuid
     where id = ${account_id}::uuid`
   await work.db.run(set).catch(refuseTakenEmail(fail))
@@ -36,7 +41,7 @@ export async function writeEmail(
 
 /**
  * Gives a locked account the e-mail that an admin or operator chose, with an audit row; false if it already has that
- * one.
+ * one. Even then no link to another address works any more: it would undo the choice.
  */
 export async function assignEmail(
   app: App,
@@ -47,7 +52,10 @@ export async function assignEmail(
 ): Promise<boolean> {
   const { email, verified } = set
   const isSame = email === account.email && emailKey(email) === account.email_key
-  if (isSame && verified === account.email_verified) return false
+  if (isSame && verified === account.email_verified) {
+    await work.db.run(voidTickets(account.id, ['email_change']))
+    return false
+  }
   await writeEmail(app, work, account, set, fail)
   const change =
     email === null ? 'email_cleared' : email === account.email && verified ? 'email_verified' : 'email'

@@ -137,10 +137,11 @@ it('by code, a link that is not mailed is revealed once', async () => {
   expect((await signup(body)).status).toBe(200)
 })
 
-it('where only mail counts, a link is not revealed and an address is required', async () => {
+it('where only mail counts, a link is not revealed, and an address to which it can be mailed is required', async () => {
   for (const [input, path, code] of [
     [{ email: 'a@x.io', reveal: true }, ['reveal'], 'invalid_value'],
     [{ username: 'aaa' }, ['email'], 'invalid_type'],
+    [{ email: 'a,b@x.io' }, ['email'], 'invalid_value'],
   ] as const)
     await expect(clientOf(strict).invite_create(input)).rejects.toMatchObject({
       reason: 'invalid_params',

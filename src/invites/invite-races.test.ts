@@ -88,6 +88,19 @@ describe('signups that race for one invite', () => {
   })
 })
 
+it('an invite that expires while a signup waits for it admits nobody', async () => {
+  const expires_at = new Date(Date.now() + 1500).toISOString()
+  await inviteId({ username: 'too_late', expires_at })
+  await other.begin('select from invite where username = $1 for update', ['too_late'])
+  const late = signUp(test, 'too_late')
+  // On a busy machine it may expire before the signup waits.
+  await Promise.race([late, other.blocks(1)])
+  await other.query('select pg_sleep_until($1)', [expires_at])
+  await other.commit()
+  expect(await late).toBe('no_matching_invite')
+  expect(await count`select count(*)::int from account where username = 'too_late'`).toBe(0)
+})
+
 describe('invite_delete that races a claim', () => {
   it('leaves exactly one winner, 60 times', async () => {
     await rounds(6, async (name) => {

@@ -8,6 +8,7 @@ import { mutation } from '../core/declare.ts'
 import { recorded } from '../core/mutate.ts'
 import { operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
+import { canMail } from '../delivery/outbox.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
 import { Locale, OrNull, Timestamp } from '../wire/types.ts'
@@ -58,6 +59,10 @@ function toNewInvite(
   if (config.invite_claim === 'verified_email' && email === null)
     throw refusal('invalid_params', { issues: [issue(['email'], 'invalid_type')] })
   refuseReveal(config, wanted.reveal)
+  if (config.invite_claim === 'verified_email' && (wanted.send ?? true) && !canMail({ config }, email))
+    throw refusal('invalid_params', {
+      issues: [issue(['email'], 'invalid_value', 'No mail can be sent to this address.')],
+    })
   return { email, username, expires_at, linked: wanted }
 }
 

@@ -91,11 +91,16 @@ async function lockInviteOf(
   return used && { ...invite, ...used }
 }
 
-/** Claims a locked invite and ends its other links. A claim is never undone. */
-export async function claimInvite(db: Queryable, invite_id: string, account_id: string): Promise<void> {
-  await db.run(sql`
+/**
+ * Claims a locked invite and ends its other links. A claim is never undone. False if the invite expired while the
+ * transaction waited for locks.
+ */
+export async function claimInvite(db: Queryable, invite_id: string, account_id: string): Promise<boolean> {
+  const claimed = await db.run(sql`
     with others as (
       update account_ticket t set voided_at = now() where t.invite_id = ${invite_id}::uuid and ${isOpen}
     )
-    update invite set claimed_by = ${account_id}::uuid, claimed_at = now() where id = ${invite_id}::uuid`)
+    update invite set claimed_by = ${account_id}::uuid, claimed_at = now()
+    where id = ${invite_id}::uuid and (expires_at is null or expires_at > statement_timestamp())`)
+  return claimed > 0
 }

@@ -43,7 +43,7 @@ export async function enterNew(
     throw isTaken(error) ? raced() : error
   })
   if (!(await insertLink(db, { account_id, provider: provider.id, identity }))) throw raced()
-  if (invite) await claimInvite(db, invite.id, account_id)
+  if (invite && !(await claimInvite(db, invite.id, account_id))) throw refusal('oidc_unknown_account')
   const session = await startSession(app, db, {
     account_id,
     proof: { methods: ['oidc'], strong },

@@ -40,6 +40,18 @@ export const emailRaces: Record<string, Race> = {
     return outcomes.join(' / ')
   },
 
+  'two accounts want each other’s e-mail': async (world) => {
+    const one = await world.account({ email: 'one@x.io' })
+    const two = await world.account({ email: 'two@x.io' })
+    const token = await changeToken(world, two, 'one@x.io')
+    const outcomes = await race([
+      () => world.service.operations.setEmail({ account_id: one.id, email: 'two@x.io' }, operator),
+      confirm(world, token),
+    ])
+    assert.deepEqual(outcomes, ['email_taken', 'email_taken'])
+    return outcomes.join(' / ')
+  },
+
   'one link to confirm an address is used four times': async (world) => {
     const ada = await world.account()
     const token = await changeToken(world, ada, 'ada@x.io')

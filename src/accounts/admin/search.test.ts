@@ -83,6 +83,12 @@ describe('query', () => {
     }
   })
 
+  it('pages through e-mails that folding makes longer', async () => {
+    for (let nth = 1; nth <= 5; nth++) await account(`wide-${nth}`, `${'Ⱥ'.repeat(122)}${nth}@x.io`)
+    for (const limit of [1, 2, 4])
+      expect((await pages({ query: 'Ⱥ', limit })).flat()).toEqual([1, 2, 3, 4, 5].map((nth) => `wide-${nth}`))
+  })
+
   it('leaves deleted accounts out unless they are asked for', async () => {
     const gone = await account('grace')
     await gone.client.account_delete()
