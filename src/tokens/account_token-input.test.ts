@@ -20,7 +20,7 @@ describe('the input of account_token_create', () => {
     ['a null scope', { ...good, scope: null }, ['scope'], 'invalid_type'],
     ['a scope as text', scoped('full'), ['scope'], 'invalid_type'],
     ['an unknown scope', scoped({ kind: 'admin' }), ['scope', 'kind'], 'invalid_union'],
-    ['a scope without a kind', scoped({}), ['scope', 'kind'], 'invalid_union'],
+    ['a scope without a kind', scoped({}), ['scope', 'kind'], 'invalid_type'],
     [
       'an extra key in a scope',
       scoped({ kind: 'full', methods: ['cell_get'] }),

@@ -63,8 +63,10 @@ describe('toIssues', () => {
   })
 
   test('a missing key is invalid_type', () => {
-    for (const must of [z.string(), z.enum(['x', 'y']), z.literal('x'), z.literal(true)])
+    const { either, arm } = schema.shape
+    for (const must of [z.string(), z.enum(['x', 'y']), z.literal('x'), z.literal(true), either.unwrap()])
       expect(issuesOf(z.strictObject({ must }), '{}')).toEqual([[['must'], 'invalid_type']])
+    expect(issuesOf(arm, '{}')).toEqual([[['kind'], 'invalid_type']])
   })
 
   test.each<[string, IssuePath]>([

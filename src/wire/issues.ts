@@ -53,6 +53,8 @@ function toIssue(found: z.core.$ZodIssue, path: readonly PropertyKey[]): Issue {
     }
     case 'invalid_value':
       return issue(path, hasOtherType(found) ? 'invalid_type' : 'invalid_value', ruleOf(found))
+    case 'invalid_union':
+      return issue(path, isMissing(found) ? 'invalid_type' : 'invalid_union', ruleOf(found))
     case 'invalid_key':
     case 'invalid_element': {
       const [inner] = found.issues
@@ -66,6 +68,14 @@ function toIssue(found: z.core.$ZodIssue, path: readonly PropertyKey[]): Issue {
 /** True if no accepted value has the type of the input. Known only if the parse reports its input (`withRules`). */
 const hasOtherType = ({ values, ...found }: z.core.$ZodIssueInvalidValue): boolean =>
   'input' in found && !values.some((value) => value === null || typeof value === typeof found.input)
+
+/** True if the value, or the key that tells the shapes apart, was left out. Known only with `withRules`, too. */
+function isMissing({ discriminator, ...found }: z.core.$ZodIssueInvalidUnion): boolean {
+  if (!('input' in found)) return false
+  const { input } = found
+  if (discriminator === undefined) return input === undefined
+  return typeof input === 'object' && input !== null && !Object.hasOwn(input, discriminator)
+}
 
 const isIssueCode = (code: unknown): code is IssueCode =>
   typeof code === 'string' && Object.hasOwn(messages, code)

@@ -79,6 +79,14 @@ describe('the message of an issue', () => {
     expect(await messages(method, params)).toEqual(expected)
   })
 
+  it('goes with the code of a missing value, also where several shapes are accepted', async () => {
+    const sent = call('cell_grant_create', { cell_id: uuid, level: 'viewer' })
+    const reply = await rpc(test.url, sent, { cookie: admin.cookie })
+    expect(dataOf(reply)?.issues).toEqual([
+      { path: ['principal'], code: 'invalid_type', message: shapes.principal },
+    ])
+  })
+
   it('is not what a schema makes of the input, because that may repeat it', async () => {
     expect(await messages('choice', { said: 424242 })).toEqual(['A string is required.'])
   })
