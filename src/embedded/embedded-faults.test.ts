@@ -1,13 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { watch } from 'node:fs'
-import { chown, mkdir, open, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { open, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import {
   alive,
-  isRoot,
   query,
   serverProcesses,
   spawnChild,
@@ -202,17 +201,6 @@ test('a serving process of another container is named with its host', async () =
   expect(await refused.exited).toBe(75)
   await holder.end()
   await close()
-})
-
-test.runIf(isRoot)('a user without a name is a mistake of the configuration', async () => {
-  const path = join(dir, 'unnamed')
-  const uid = 4_242_424
-  await mkdir(path)
-  await chown(path, uid, uid)
-  const failed = await startChild({ dataDir: path, uid })
-  expect(failed).toMatchObject({ event: 'failed', reason: 'no_database_user' })
-  expect(failed.message).toContain(`uid ${uid}, which has no name here`)
-  expect(await failed.exited).toBe(78)
 })
 
 test('a database that cannot start is reported with the last lines of its log', async () => {

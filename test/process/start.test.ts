@@ -228,5 +228,5 @@ test.runIf(isUnnamedPossible)('a user without a name is told that PostgreSQL nee
   const cwd = await space.make('unnamed')
   const program = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
   const { status, stderr } = spawnSync('unshare', [...unnamed, process.execPath, program, 'start'], { cwd })
-  expect([status, String(stderr)]).toEqual([3, expect.stringContaining('Add a line for it to /etc/passwd')])
+  expect([status, String(stderr)]).toEqual([78, expect.stringContaining('Add a line for it to /etc/passwd')])
 })
