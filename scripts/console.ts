@@ -27,6 +27,13 @@ const isOlder = (): boolean =>
 const built: BuiltFiles = { documents: { console: '', pages: '' }, files: { console: {}, pages: {} } }
 
 async function build(): Promise<void> {
+  // Vite takes what follows for the fragment or query of a file.
+  if (/[#?]/.test(fileURLToPath(root))) {
+    console.error(
+      `The console cannot be built in ${fileURLToPath(root)}: rename the directory so that its path has no # or ?.`,
+    )
+    process.exit(1)
+  }
   const vite = await import('vite')
   const licences = bundledLicences()
   rmSync(target, { recursive: true, force: true })

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { version } from '../../src/wire/version.ts'
 import { type Check, packaging, root, run } from './check.ts'
 import { withNodes } from './nodes.ts'
@@ -8,14 +10,14 @@ import { withNodes } from './nodes.ts'
 /** roll-out.sh over two local nodes in place of hosts; the second of three names does not exist. */
 export const rollOut: Check = async function* () {
   const said: string[] = []
-  await withNodes(2, {}, async ({ dir, env, restart }) => {
+  await withNodes(2, {}, async ({ dir, env, running, restart }) => {
     const bin = join(dir, 'bin')
     const log = join(dir, 'restarts')
     await mkdir(bin)
     const entry = `exec "${process.execPath}" "${root}bin/cellkeep.js" "$@"`
     await writeFile(join(bin, 'cellkeep'), `#!/bin/sh\n${entry}\n`)
     await chmod(join(bin, 'cellkeep'), 0o755)
-    const roll = (...hosts: string[]) =>
+    const roll = (hosts: string[], more: object) =>
       run(packaging('roll-out.sh'), [version, ...hosts], {
         cwd: dir,
         env: {
@@ -23,13 +25,25 @@ export const rollOut: Check = async function* () {
           PATH: `${bin}:${process.env.PATH}`,
           INSTALL: `echo "$host $version" >> "${log}"`,
           TIMEOUT: '5',
+          ...more,
         },
       })
-    await restart(0)
-    assert.match((await roll('node0', 'node1')).stdout, /^All 2 nodes run/m)
-    said.push('goes over all nodes, and waits for each')
+    // Each host is away for a while, although its version runs already.
+    const stop = Object.entries(running).map(
+      ([index, { pid }]) => `node${index}) kill ${pid}; tail --pid=${pid} -f /dev/null ;;`,
+    )
+    const INSTALL = `cellkeep nodes wait --ready 2 --timeout 0 >> "${log}"; case $host in ${stop.join(' ')} esac; touch "${dir}/$host.gone"`
+    const rolling = roll(['node0', 'node1'], { INSTALL, TIMEOUT: '30' })
+    for (const index of [0, 1]) {
+      while (!existsSync(join(dir, `node${index}.gone`))) await Promise.race([delay(50), rolling])
+      await delay(3000)
+      await restart(index)
+    }
+    assert.match((await rolling).stdout, /^All 2 nodes run/m)
+    assert.equal(await readFile(log, 'utf8'), '2 nodes of 2 ready.\n'.repeat(2))
+    said.push('goes over all nodes, and takes none before the previous one is back')
     await writeFile(log, '')
-    const error = await roll('node0', 'node1', 'gone', 'never').then(
+    const error = await roll(['node0', 'node1', 'gone', 'never'], {}).then(
       () => assert.fail('it went on'),
       (failure) => failure,
     )

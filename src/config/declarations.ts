@@ -54,9 +54,10 @@ export function readDeclarations(options: Readonly<Record<string, unknown>>, lab
     if (!Object.hasOwn(containers, key)) rest[key] = value
     else if (value !== undefined) {
       const { rule, fits } = containers[key as keyof typeof containers]
-      if (!fits(value)) problems.push(`${label(key)} must be ${rule}`)
-      else if (key === 'hooks') problems.push(...brokenHooks(value as object, label))
-      declarations[key] = value
+      // What reads it next relies on its form.
+      if (fits(value)) declarations[key] = value
+      else problems.push(`${label(key)} must be ${rule}`)
+      if (key === 'hooks' && key in declarations) problems.push(...brokenHooks(value as object, label))
     }
   }
   return { declarations: declarations as DeclarationOptions, problems, rest }

@@ -102,6 +102,18 @@ describe('config file and options', () => {
     expect(parse({}, { ...given, port: 1 }).declarations).toEqual(given)
   })
 
+  it.each([
+    ['roles', 'a list'],
+    ['oidc', 'a list'],
+    ['actions', 'an object'],
+    ['deliver', 'a function'],
+  ])('a declaration of another form is a problem, as of %s', (name, rule) => {
+    for (const given of [1, 'x', true, null, rule === 'a list' ? {} : []])
+      expect(problemsOf(() => parse({}, { [name]: given }))).toEqual([
+        `${name} (in /x/cellkeep.config.json) must be ${rule}`,
+      ])
+  })
+
   it('a hook that is unknown or no function is a problem with its name, the right one, and the file', () => {
     const hooks = { validatData: () => ({}), authorizeCreate: 7, validateData: undefined }
     expect(problemsOf(() => parse({}, { hooks, rolez: [] }))).toEqual([

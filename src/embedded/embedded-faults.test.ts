@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { watch } from 'node:fs'
-import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { open, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type pg from 'pg'
+import pg from 'pg'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import {
   alive,
@@ -167,6 +167,40 @@ test('a lock file whose pid now belongs to another process does not keep the dat
   expect(await query(connection, 'select count(*)::int as n from kept')).toEqual([{ n: 0 }])
   await close()
   expect(await alive([sleeper.pid as number])).toEqual([sleeper.pid])
+})
+
+test('a database whose server cannot be reached from here, as over a network file system, is left alone', async () => {
+  const path = await dataDir()
+  const lockFile = join(path, 'db', 'postmaster.pid')
+  await writeFile(lockFile, `1\n${join(path, 'db')}\n`)
+  const log = await open(join(path, 'db.log'), 'a')
+  await once(spawn('flock', ['-n', '3'], { stdio: ['ignore', 'ignore', 'ignore', log.fd] }), 'exit')
+  const refused = await startChild({ dataDir: path })
+  expect(refused).toMatchObject({ event: 'failed', reason: 'data_dir_locked' })
+  expect(refused.message).toContain(path)
+  expect(await refused.exited).toBe(75)
+  expect(await readFile(lockFile, 'utf8')).toMatch(/^1\n/)
+  await log.close()
+  const { connection, close } = await start(path)
+  expect(await query(connection, 'select count(*)::int as n from kept')).toEqual([{ n: 0 }])
+  await close()
+})
+
+test('a serving process of another container is named with its host', async () => {
+  const path = await dataDir()
+  const { connection, close } = await start(path, 'command')
+  const holder = new pg.Client({
+    ...connection,
+    database: 'postgres',
+    application_name: 'cellkeep serve pid=1 on box-1',
+  })
+  await holder.connect()
+  await holder.query(`select pg_advisory_lock(${0x63656c6c}, 1)`)
+  const refused = await startChild({ dataDir: path })
+  expect(refused.message).toContain(`in use by process 1 of box-1, another container or machine. Stop`)
+  expect(await refused.exited).toBe(75)
+  await holder.end()
+  await close()
 })
 
 test('a database that cannot start is reported with the last lines of its log', async () => {

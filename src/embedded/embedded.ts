@@ -81,12 +81,14 @@ type Session = {
 
 /** Recovery after a crash and a shutdown checkpoint may take long on a slow disk. */
 const joinLimitMs = 120_000
+/** Processes that a killed server left behind end sooner. */
+const heldLimitMs = 20_000
 
 /** Connects, starts the server if need be, and takes the locks; retries if another process interfered. */
 async function join(session: Session, mayMake: boolean): Promise<void> {
   const { place, options, closing } = session
   const { postgresBin, onNotice } = options
-  const until = performance.now() + joinLimitMs
+  const began = performance.now()
   for (let wait = 20; ; wait = Math.min(wait * 2, 1000)) {
     let held: Held | undefined
     try {
@@ -103,7 +105,10 @@ async function join(session: Session, mayMake: boolean): Promise<void> {
     } catch (error) {
       if (held !== undefined) await release(held, place)
       if (closing.aborted) throw closing.reason
-      if (!isPassing(error) || performance.now() > until) throw startError(error, place)
+      const pastMs = performance.now() - began
+      if (mayMake && pastMs > heldLimitMs && error instanceof PostgresFailure && error.isHeld)
+        throw heldElsewhere(place)
+      if (!isPassing(error) || pastMs > joinLimitMs) throw startError(error, place)
     }
     await delay(wait, undefined, { signal: closing })
   }
@@ -182,15 +187,26 @@ function isPassing(error: unknown): boolean {
   return /^(57P0[123]|53300|08...|ECONNRESET|EPIPE)$/.test(code)
 }
 
+const heldElsewhere = ({ dataDir, logFile }: Place): StartError =>
+  new StartError(
+    'data_dir_locked',
+    `The data directory ${dataDir} is in use by a process that cannot be reached from here: in another container, on another machine, or left behind by a killed database (\`fuser ${logFile}\` lists those of this machine). Stop it, or set CELLKEEP_DATA_DIR (option data_dir) to another directory.`,
+    75,
+  )
+
 function startError(error: unknown, { dataDir, logFile }: Place): StartError {
   if (error instanceof StartError) return error
   const why = (error as Error).message
-  const remedy = why.includes('could not look up effective user ID')
-    ? '\nThe user of this process has no name. Add a line for it to /etc/passwd or, with DynamicUser of systemd, install the package libnss-systemd.'
-    : ''
+  if (why.includes('could not look up effective user ID'))
+    return new StartError(
+      'no_database_user',
+      `PostgreSQL cannot run as uid ${process.geteuid?.()}, which has no name here. Add a line for it to /etc/passwd, run the container as a user of its image or, with DynamicUser of systemd, install the package libnss-systemd.`,
+      78,
+      { cause: error },
+    )
   return new StartError(
     'database_start_failed',
-    `The embedded database in ${dataDir} does not start. The end of its log, ${logFile}:\n${why}${remedy}`,
+    `The embedded database in ${dataDir} does not start. The end of its log, ${logFile}:\n${why}`,
     3,
     { cause: error },
   )

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import type pg from 'pg'
 import { StartError } from '../errors.ts'
 import type { Place } from './place.ts'
@@ -27,7 +28,7 @@ export async function takeLocks({ client }: { client: pg.Client }, place: Place,
     `select set_config(name, value, false) from (values
        ('application_name', $1), ('statement_timeout', '0'), ('idle_session_timeout', '0'), ('lock_timeout', '30s')
      ) as t(name, value)`,
-    [`cellkeep ${role} pid=${process.pid}`],
+    [`cellkeep ${role} pid=${process.pid} on ${host}`],
   )
   await client.query(`select pg_advisory_lock_shared(${using})`)
   if (role === 'serve') await takeServing(client, place)
@@ -55,30 +56,37 @@ async function takeServing(client: pg.Client, place: Place): Promise<void> {
   if (rows[0].taken) return
   // The server may not have noticed yet that a killed process is gone.
   const before = await holder(client)
-  await client.query(`set lock_timeout = ${isElsewhere(before) ? liveHolderMs : deadHolderMs}`)
+  await client.query(`set lock_timeout = ${before?.isAlive ? liveHolderMs : deadHolderMs}`)
   try {
     await client.query(`select pg_advisory_lock(${serving})`)
   } catch (error) {
     if ((error as { code?: string }).code !== '55P03') throw error
-    const pid = (await holder(client)) ?? before
+    const found = (await holder(client)) ?? before
     throw new StartError(
       'data_dir_locked',
-      `The data directory ${place.dataDir} is in use by ${pid === undefined ? 'another process' : `process ${pid}`}. Stop that process, or set CELLKEEP_DATA_DIR (option data_dir) to another directory. Commands work while that process runs.`,
+      `The data directory ${place.dataDir} is in use by ${found?.name ?? 'another process'}. Stop that process, or set CELLKEEP_DATA_DIR (option data_dir) to another directory. Commands work while that process runs.`,
       75,
     )
   }
 }
 
-/** The pid of the serving process, as given in its application_name. */
-async function holder(client: pg.Client): Promise<number | undefined> {
+/** Containers may have the same pids. The name of a session has room for 63 bytes. */
+const host = hostname().slice(0, 30)
+
+type Holder = { name: string; isAlive: boolean }
+
+/** The serving process, as given in its application_name. */
+async function holder(client: pg.Client): Promise<Holder | undefined> {
   const { rows } = await client.query(
     `select a.application_name as name from pg_locks l join pg_stat_activity a using (pid)
      where l.locktype = 'advisory' and l.classid = ${space} and l.objid = 1 and l.objsubid = 2 and l.granted`,
   )
-  const pid = Number(/pid=(\d+)/.exec(rows[0]?.name)?.[1])
-  return pid > 0 ? pid : undefined
+  const [, digits, where = host] = /pid=(\d+)(?: on (.*))?/.exec(rows[0]?.name) ?? []
+  if (digits === undefined) return undefined
+  const pid = Number(digits)
+  const name = `process ${pid}`
+  if (where !== host) return { name: `${name} of ${where}, another container or machine`, isAlive: false }
+  // An earlier connection of this process, or a container whose host has the same name.
+  if (pid === process.pid) return { name: `${name} of another container`, isAlive: false }
+  return { name, isAlive: isAlive(pid) }
 }
-
-/** True if the pid is that of another live process, not of an earlier connection of this one. */
-const isElsewhere = (pid: number | undefined): boolean =>
-  pid !== undefined && pid !== process.pid && isAlive(pid)

@@ -1,5 +1,5 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { open, readFile } from 'node:fs/promises'
+import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -38,13 +38,18 @@ export const connectionTo = (socketDir: string, database: string): pg.ClientConf
 export class PostgresFailure extends Error {
   /** True if another server holds the directory, or another process has stopped this one: try again. */
   readonly passing: boolean
+  /** True if a server that cannot be reached holds the directory, or processes that a killed one left. */
+  readonly isHeld: boolean
 
-  constructor(logged: string, isStopped = false) {
+  constructor(logged: string, { isStopped = false, isHeld = false } = {}) {
     super(logged.split('\n').slice(-6).join('\n'))
     this.name = 'PostgresFailure'
+    this.isHeld = isHeld
     // Not only in the last lines: the other server writes to the same log.
     this.passing =
-      isStopped || /lock file ".*" (already exists|is empty)|shared memory block|already in use/.test(logged)
+      isStopped ||
+      isHeld ||
+      /lock file ".*" (already exists|is empty)|shared memory block|already in use/.test(logged)
   }
 }
 
@@ -70,10 +75,39 @@ export async function initDatabase(
 
 /**
  * Starts the server and resolves to a connection to its database `postgres` as soon as it accepts one. Rejects
- * with `PostgresFailure` if the server exits before that. If `signal` aborts, it stops the server, then rejects.
+ * with `PostgresFailure` if the server exits before that, or runs where this process cannot see it. If `signal` aborts,
+ * it stops the server, then rejects. `alone` runs before the start, while no other server of the directory can start.
  */
-export async function startPostgres(server: Server, signal?: AbortSignal): Promise<Held> {
+export async function startPostgres(
+  server: Server,
+  signal?: AbortSignal,
+  alone = async (): Promise<void> => {},
+): Promise<Held> {
   const log = await open(server.logFile, 'a', 0o600)
+  try {
+    if (!(await lock(log.fd)))
+      throw new PostgresFailure('another server uses the directory', { isHeld: true })
+    await alone()
+    return await startOn(log, server, signal)
+  } finally {
+    await log.close()
+  }
+}
+
+/**
+ * Locks the file until the last copy of this descriptor is closed. The server inherits it with its log, so that the
+ * lock lasts as long as any of its processes. Unlike its own lock files, which hold a pid, this works across containers,
+ * and on a network file system across machines. Without the program `flock` it counts as taken.
+ */
+const lock = (fd: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const child = spawn('flock', ['-n', '3'], { stdio: ['ignore', 'ignore', 'ignore', fd] })
+    child.once('error', () => resolve(true))
+    // 1: held by another. Other codes: the file system has no such locks.
+    child.once('exit', (code) => resolve(code !== 1))
+  })
+
+async function startOn(log: FileHandle, server: Server, signal?: AbortSignal): Promise<Held> {
   const { size } = await log.stat()
   // Next time the owner of the database may start it, and must then be able to write this file.
   if (server.user !== undefined) await log.chown(server.user.uid, server.user.gid)
@@ -82,7 +116,6 @@ export async function startPostgres(server: Server, signal?: AbortSignal): Promi
     child.once('exit', (code, killed) => resolve(new Error(`postgres ended with ${killed ?? code}`)))
     child.once('error', resolve)
   })
-  await log.close()
   let end: Error | undefined
   void ended.then((error) => {
     end = error
@@ -92,7 +125,7 @@ export async function startPostgres(server: Server, signal?: AbortSignal): Promi
     if (end !== undefined) {
       // Exit code 0: the last of those who used it meanwhile stopped it before this process had connected.
       const isStopped = child.exitCode === 0
-      throw new PostgresFailure((await loggedSince(server.logFile, size)) || end.message, isStopped)
+      throw new PostgresFailure((await loggedSince(server.logFile, size)) || end.message, { isStopped })
     }
     if (signal?.aborted) {
       // spawnServer unreferenced the child; keep the process alive until the server has exited.

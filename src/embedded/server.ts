@@ -25,10 +25,12 @@ export async function openServer(
   await dropUnfinished(place.dataDir)
   const binaries = await findBinaries({ ...programs, libDir: place.libDir, user: place.user })
   await ensureDatabase(place, binaries, mayMake)
-  await dropStaleLock(join(place.db, 'postmaster.pid'), place.db)
-  await dropStaleLock(join(place.socketDir, `${socketName}.lock`), place.db)
   await boundLog(place.logFile)
-  return { held: await startPostgres({ binaries, ...place }, signal), started: true }
+  const held = await startPostgres({ binaries, ...place }, signal, async () => {
+    await dropStaleLock(join(place.db, 'postmaster.pid'), place.db)
+    await dropStaleLock(join(place.socketDir, `${socketName}.lock`), place.db)
+  })
+  return { held, started: true }
 }
 
 const logMaxBytes = 1_000_000

@@ -156,11 +156,13 @@ export function cannotListen(
   { host, port }: { host: string; port: number },
   prefix = 'CELLKEEP_',
 ): StartError {
-  const why =
+  // Only a refused port stays refused; the others may be there at the next try of a supervisor.
+  const [why, exitCode] =
     error.code === 'EADDRINUSE'
-      ? `another process already listens there. Stop it, or set ${prefix}PORT to another port`
+      ? [`another process already listens there. Stop it, or set ${prefix}PORT to another port`, 1]
       : error.code === 'EACCES'
-        ? `the system does not allow it. Set ${prefix}PORT to a port above 1023`
-        : `the system answered ${error.code}. Check ${prefix}HOST and ${prefix}PORT`
-  return new StartError('cannot_listen', `Cannot listen on ${host}:${port}: ${why}.`, 1, { cause: error })
+        ? [`the system does not allow it. Set ${prefix}PORT to a port above 1023`, 78]
+        : [`the system answered ${error.code}. Check ${prefix}HOST and ${prefix}PORT`, 1]
+  const message = `Cannot listen on ${host}:${port}: ${why}.`
+  return new StartError('cannot_listen', message, exitCode, { cause: error })
 }

@@ -55,7 +55,8 @@ export const logEvents = {
   migration_waits:
     'Another process is migrating the database; `cellkeep migrate status` shows it. You need not do anything.',
   node_heartbeat: 'The node could not update its row in `cellkeep nodes`. It still serves.',
-  node_differs: 'Settings that nodes must share differ. `cellkeep nodes` names them.',
+  node_differs:
+    'Settings that nodes must share differ, or another node has the same name or a newer version; `mark` and `cellkeep nodes` say which.',
   output_flaw:
     'A result of a method breaks its declared output. Correct the handler of the method or its `output`.',
   provider_refused:

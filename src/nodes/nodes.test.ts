@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
@@ -90,11 +91,13 @@ describe('a node', () => {
       roles: [{ name: 'teacher', grant_paths: ['admin'] }],
       limit_login_ip: '3/60',
     }
+    const mark = 'settings differ: cookie_keys, limit_login_ip, roles'
     const captured = capturedLog()
-    await beside({ ...other, log: captured.log }, async (second) => {
-      const mark = 'settings differ: cookie_keys, limit_login_ip, roles'
+    await beside({ ...other, node_name: 'web-2', log: captured.log }, async () =>
+      expect(captured.lines()).toContainEqual(expect.objectContaining({ event: 'node_differs', mark })),
+    )
+    await beside(other, async (second) => {
       expect((await own(second)).marks).toEqual([mark, 'same name'])
-      expect(captured.lines()).toContainEqual(expect.objectContaining({ mark }))
       // With a third node there is a majority, so only the odd one out is marked.
       await beside({}, async (third) => {
         expect((await own()).marks).toEqual(['same name'])
@@ -107,6 +110,23 @@ describe('a node', () => {
     await plant('b'.repeat(16), { version: '999.0.0' })
     expect((await own()).marks).toEqual(['behind'])
     await unplant('b'.repeat(16))
+  })
+
+  it('warns of another with its name only if that is alive, and not its killed predecessor', async () => {
+    for (const isAlive of [false, true]) {
+      await plant('a'.repeat(16), { name: 'web-2', version: '999.0.0', age: '14 s' })
+      const { log, lines } = capturedLog()
+      const marks = () => lines().flatMap(({ event, mark }) => (event === 'node_differs' ? [mark] : []))
+      await beside({ log }, async () => {
+        expect(marks()).toEqual([])
+        if (isAlive) await db().run(sql`update node set seen_at = now() where name = 'web-2'`)
+        await expect.poll(async () => (await nodes()).some(({ alive }) => !alive)).toBe(!isAlive)
+        if (isAlive) await expect.poll(marks).toEqual(['same name', 'behind'])
+        else await delay(1000)
+        expect(marks()).toHaveLength(isAlive ? 2 : 0)
+      })
+      await unplant('a'.repeat(16))
+    }
   })
 
   it('leaves periodic work to a newer one that is alive', async () => {

@@ -49,7 +49,9 @@ export type NodeView = {
 /** A digest of each setting on which all nodes should agree. */
 export type Digests = Readonly<Record<string, string>>
 
-export const isAlive = sql`seen_at > now() - interval '15 seconds'`
+/** A node that was not seen for this long is silent. */
+export const aliveMs = 15_000
+export const isAlive = sql`seen_at > now() - ${`${aliveMs} ms`}::interval`
 
 /** Every node that has not ended, by name. */
 export async function readNodes(db: Pick<Queryable, 'rows'>): Promise<NodeView[]> {

@@ -4,7 +4,7 @@ import { sql } from '../db/db.ts'
 import type { Readiness } from '../db/servers/ready.ts'
 import { createDrain } from './drain.ts'
 import { clockMs, createRow, type Row } from './node-row.ts'
-import { type Digests, readNodes, removeNodes } from './nodes.ts'
+import { aliveMs, type Digests, readNodes, removeNodes } from './nodes.ts'
 
 /** The row of this process in the table of nodes, which only informs operators. */
 export type Presence = {
@@ -33,6 +33,7 @@ type PresenceDeps = {
 export function createPresence(app: App, deps: PresenceDeps): Presence {
   const { node, log } = app
   let timer: NodeJS.Timeout | undefined
+  let comparing: NodeJS.Timeout | undefined
   let joining: Promise<void> | undefined
   let running: Promise<void> | undefined
   let isAsked = false
@@ -95,7 +96,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
       row = createRow(app, deps.digests(salt))
       beat()
       await running
-      if (!isOver) await warnOfDifferences(app)
+      if (!isOver) await compare()
     } catch (error) {
       if (isOver) return
       log.warn(
@@ -106,6 +107,23 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
     }
   }
 
+  /** A row of the same name may be that of this node's killed predecessor, and is judged only if it is still written. */
+  async function compare(isAgain = false): Promise<void> {
+    const all = await readNodes(app.db.readOnly)
+    const twins = all.filter((one) => one.alive && one.name === node.name && one.id !== node.id)
+    if (isAgain || twins.length === 0) {
+      for (const mark of all.find(({ id }) => id === node.id)?.marks ?? [])
+        log.warn(
+          { event: 'node_differs', mark },
+          'this node differs from the others; `cellkeep nodes` shows how',
+        )
+    } else if (!isOver) {
+      const seenAt = Math.max(...twins.map(({ seen_at }) => Date.parse(seen_at)))
+      const silentMs = seenAt + aliveMs - app.db.clock.now()
+      comparing = setTimeout(() => void compare(true).catch(() => {}), silentMs + 500).unref()
+    }
+  }
+
   if (deps.joins) timer = setTimeout(join, joinMs).unref()
   return {
     join,
@@ -113,6 +131,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
     end: async () => {
       isOver = true
       clearTimeout(timer)
+      clearTimeout(comparing)
       unlisten()
       drain.end()
       let isLate = false
@@ -135,10 +154,4 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
       if (isLate && row) stays({})
     },
   }
-}
-
-async function warnOfDifferences({ db, node, log }: App): Promise<void> {
-  const own = (await readNodes(db.readOnly)).find(({ id }) => id === node.id)
-  for (const mark of own?.marks ?? [])
-    log.warn({ event: 'node_differs', mark }, 'this node differs from the others; `cellkeep nodes` shows how')
 }

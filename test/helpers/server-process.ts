@@ -81,15 +81,19 @@ export type ServerProcess = {
 
 export type Environment = Record<string, string>
 
-/** Runs `cellkeep <args>` until it exits, with `input` on standard input; `program` may be another release. */
+/**
+ * Runs `cellkeep <args>` until it exits, with `input` on standard input; `program` may be another release, and `shell`
+ * as in `startServer`.
+ */
 export async function runCellkeep(
   cwd: string,
   args: string[],
   env: Environment = {},
   input = '',
   program = entry,
+  shell = '',
 ): Promise<Ended> {
-  const child = spawnCellkeep(cwd, args, env, 'pipe', '', program)
+  const child = spawnCellkeep(cwd, args, env, 'pipe', shell, program)
   child.stdin?.end(input)
   return watch(child).ended
 }

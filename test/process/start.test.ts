@@ -1,4 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -98,6 +99,17 @@ describe('an empty directory without any variable', () => {
       `Cannot listen on 127.0.0.1:${port}: another process already listens there. Stop it, or set CELLKEEP_PORT to another port.\n`,
     )
   })
+})
+
+const lowest =
+  process.platform === 'linux' ? readFileSync('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8') : '0'
+test.runIf(Number(lowest) > 81)('a port that needs a right is a mistake of the configuration', async () => {
+  const drop = process.getuid?.() === 0 ? 'setpriv --bounding-set=-net_bind_service' : ''
+  const env = { ...(await ownPostgres()).env, CELLKEEP_PORT: '81' }
+  const shell = `exec ${drop} "$@"`
+  const ended = await runCellkeep(await space.make('low'), ['start'], env, '', undefined, shell)
+  expect(ended.code).toBe(78)
+  expect(ended.stderr).toMatch(/^Cannot listen on 127.0.0.1:81: .* a port above 1023\.\n$/)
 })
 
 test('a restart keeps accounts, sessions and the key, and leaves no process and no port', async () => {
@@ -216,5 +228,5 @@ test.runIf(isUnnamedPossible)('a user without a name is told that PostgreSQL nee
   const cwd = await space.make('unnamed')
   const program = fileURLToPath(new URL('../../bin/cellkeep.js', import.meta.url))
   const { status, stderr } = spawnSync('unshare', [...unnamed, process.execPath, program, 'start'], { cwd })
-  expect([status, String(stderr)]).toEqual([3, expect.stringContaining('Add a line for it to /etc/passwd')])
+  expect([status, String(stderr)]).toEqual([78, expect.stringContaining('Add a line for it to /etc/passwd')])
 })

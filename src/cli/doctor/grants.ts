@@ -23,9 +23,9 @@ export async function grantFindings(db: Database, { parsed }: Opened): Promise<F
   return [
     {
       finding: 'orphaned_grants',
-      what: `Actors hold roles that are not declared: ${held.map(({ role }) => role).join(', ')}.`,
+      what: `Actors hold roles that the config file does not declare: ${held.map(({ role }) => role).join(', ')}.`,
       remedy:
-        'Cells that are shared with such a role stay open to them. Declare the role in the config file again, or take it from its holders: `cellkeep role revoke`.',
+        'Cells that are shared with such a role stay open to them. A role that your application declares in code, which no command reads, is none of these. Declare any other in the config file again, or take it from its holders: `cellkeep role revoke`.',
     },
   ]
 }
