@@ -1,7 +1,9 @@
+import { lockWithSession } from '../accounts/locks.ts'
 import { randomToken, sha256Hex } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { crowdOf } from '../limits/limiters.ts'
 import type { SignInMethod } from '../sessions/sessions.ts'
 
 /** The state between two steps of a sign-in: a row, and a cookie that ties it to one browser. */
@@ -36,6 +38,20 @@ export async function beginFlow(
   const token = randomToken()
   await storeFlow(db, sha256Hex(token), flow)
   return { token, cookie: app.flowCookie.issue(token) }
+}
+
+/**
+ * Begins a flow in a transaction of its own, when it is the turn of the caller. The session of a flow that has one must
+ * live.
+ */
+export const openFlow = (app: App, ip: string, flow: NewFlow): Promise<{ token: string; cookie: string }> => {
+  const { account_id, session_id = null } = flow
+  return app.gate.run(account_id ?? crowdOf(ip), () =>
+    app.db.transaction(async (db) => {
+      if (account_id) await lockWithSession(db, account_id, session_id)
+      return await beginFlow(app, db, flow)
+    }),
+  )
 }
 
 /**
