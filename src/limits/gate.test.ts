@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { type SendOptions, send } from '../../test/helpers/account-routes.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { onLocalhost } from '../../test/helpers/passkeys.ts'
+import { firstStep, guarded, secondStep } from '../../test/helpers/totp.ts'
 import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestOptions, type TestService, testService } from '../testing/index.ts'
@@ -109,12 +110,12 @@ describe('one caller', () => {
     test = await testService(options)
     return await Promise.all([test.account(), test.account()])
   }
-  /** Locks a row until the returned function is called. */
-  const hold = async (table: 'account' | 'cell', id: string) => {
+  /** Locks rows until the returned function is called. */
+  const hold = async (table: 'account' | 'cell' | 'sign_in_flow', id?: string) => {
     const holder = new pg.Client({ connectionString: test.databaseUrl })
     await holder.connect()
     await holder.query('begin')
-    await holder.query(`select from ${table} where id = $1 for update`, [id])
+    await holder.query(`select from ${table} where id::text = coalesce($1, id::text) for update`, [id])
     return () => holder.end()
   }
   const blocked = async () =>
@@ -148,6 +149,17 @@ describe('one caller', () => {
     const [ada, bob] = await service({ ...onLocalhost, limit_login_account: 'off' })
     const release = await hold('account', ada.id)
     const calls = Array.from({ length: 12 }, () => send(test, route, sent(ada)))
+    await expect.poll(blocked).toBe(8)
+    expect(await reasonOf(bob.client.cell_create({ data: {} }))).toBe('ok')
+    await release()
+    for (const { status } of await Promise.all(calls)) expect(status).toBeLessThan(500)
+  })
+
+  it('takes none from others by the second step of a sign-in that is being ended', async () => {
+    const [, bob] = await service()
+    const flow = (await firstStep(test, await guarded(test))).cookie
+    const release = await hold('sign_in_flow')
+    const calls = Array.from({ length: 12 }, () => secondStep(test, flow, { totp: '000000' }))
     await expect.poll(blocked).toBe(8)
     expect(await reasonOf(bob.client.cell_create({ data: {} }))).toBe('ok')
     await release()

@@ -1,6 +1,8 @@
 import { lockWithSession } from '../accounts/locks.ts'
 import { randomToken, sha256Hex } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
+import type { AuthSpec } from '../core/method.ts'
+import type { RouteContext } from '../core/route.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { crowdOf } from '../limits/limiters.ts'
@@ -96,6 +98,12 @@ export async function takeFlow(db: Queryable, token: string | null, kind: FlowKi
   if (!flow) throw refusal('flow_expired')
   return flow
 }
+
+/** Uses up the flow that a request goes on with, when it is the turn of its address: another may hold the flow. */
+export const takeOwnFlow = (
+  { app, flow, ip }: Pick<RouteContext<AuthSpec>, 'app' | 'flow' | 'ip'>,
+  kind: FlowKind,
+): Promise<Flow> => app.gate.run(crowdOf(ip), () => takeFlow(app.db, flow, kind))
 
 /**
  * Ends the flows of an account and a TOTP that waits for its first code. Every change of its ways in calls this: a
