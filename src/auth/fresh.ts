@@ -7,9 +7,12 @@ import { type Configured, secondFactorActive, waysIn } from './ways-in.ts'
 /** Whether the session `s` has proven the second factor, if its account has one. */
 export const isStrongEnough = sql`(s.strong or not ${secondFactorActive(sql`s.account_id`)})`
 
-/** Whether the session `s` was proven recently, and with the second factor if its account has one. */
+/**
+ * Whether the session `s` was proven recently, and with the second factor if its account has one: at the time of the
+ * statement, since its transaction may have waited for a lock meanwhile.
+ */
 export const isFresh = ({ fresh_seconds }: Config): Sql => sql`(
-    s.authenticated_at > now() - ${fresh_seconds}::int * interval '1 second' and ${isStrongEnough}
+    s.authenticated_at >= statement_timestamp() - ${fresh_seconds}::int * interval '1 second' and ${isStrongEnough}
   )`
 
 /** Requires a fresh session; a daemon token passes. `read` runs one statement. */
@@ -22,7 +25,7 @@ export async function requireFresh(
   const [session] = await read<{ fresh: boolean; methods: string[] }>(sql`
     select ${isFresh(config)} as fresh, ${waysIn({ config, registry })} as methods
     from auth_session s join account on account.id = s.account_id
-    where s.id = ${credential.id} and s.account_id = ${account.id}::uuid and s.expires_at > now()`)
+    where s.id = ${credential.id} and s.account_id = ${account.id}::uuid and s.expires_at > statement_timestamp()`)
   if (!session) throw refusal('authentication_required')
   const { fresh, methods } = session
   if (!fresh) throw refusal('fresh_authentication_required', { max_age: config.fresh_seconds, methods })

@@ -101,8 +101,8 @@ async function throughGuards<T>(
   await charge(app, action, call, caller)
 
   // 10. the handler, a mutation inside its transaction; callers take turns for the connections of the pool
-  const turnOf = (): string => caller?.account.id ?? crowdOf(call.ip)
   if (!action.event) {
+    const turnOf = (): string => caller?.account.id ?? crowdOf(call.ip)
     const replicas = action.replica ? app.db.replicas : undefined
     // The statement that read the credential has taken the fence.
     if (replicas && !caller) await replicas.fence.take()
@@ -119,14 +119,12 @@ async function throughGuards<T>(
   }
   const { event } = action
   const act = (work: Work) => handled(app, action, input, { ...context, ...work })
-  return await app.gate.run(turnOf(), () =>
-    mutate(app, event, mutator, async (work) => {
-      message?.begin()
-      if (key === undefined) return finish(await act(work))
-      const keyed = { key, action, subject: mutator.subject, input: sent, trace: call.trace }
-      return finish(await once(app, work, keyed, () => act(work)))
-    }),
-  )
+  return await mutate(app, event, mutator, async (work) => {
+    message?.begin()
+    if (key === undefined) return finish(await act(work))
+    const keyed = { key, action, subject: mutator.subject, input: sent, trace: call.trace }
+    return finish(await once(app, work, keyed, () => act(work)))
+  })
 }
 
 async function handled(app: App, action: WiredMethod, input: unknown, context: object): Promise<unknown> {

@@ -3,6 +3,7 @@ import { type Queryable, sql, type Transaction } from '../db/db.ts'
 import { anyOf } from '../db/unplanned.ts'
 import { ServiceError } from '../errors.ts'
 import type { AttemptMetadata, EventType } from '../events.ts'
+import { crowdOf } from '../limits/limiters.ts'
 import type { Notification, Notify } from '../notifications.ts'
 import { closingsOf } from '../realtime/committed.ts'
 import type { Reason } from '../reasons.ts'
@@ -59,10 +60,24 @@ export type Mutator = {
 }
 
 /**
- * Runs one transaction with its audit rows. Success rows are written inside it; if it is refused or rolled back,
- * they are written outside it as failures. Live connections are told after the commit.
+ * Runs one transaction with its audit rows, when it is the turn of the caller for a connection of the pool. Success
+ * rows are written inside it; if it is refused or rolled back, they are written outside it as failures. Live
+ * connections are told after the commit.
  */
 export async function mutate<T>(
+  app: App,
+  event: EventType,
+  mutator: Mutator,
+  work: (tools: Work) => Promise<T>,
+): Promise<T> {
+  const { account_id, ip } = mutator.subject
+  const caller = account_id ?? (ip && crowdOf(ip))
+  const act = () => mutateAtOnce(app, event, mutator, work)
+  return caller ? await app.gate.run(caller, act) : await act()
+}
+
+/** The same without a turn, for operators and library calls: they are no callers that others are protected from. */
+export async function mutateAtOnce<T>(
   app: App,
   event: EventType,
   mutator: Mutator,

@@ -3,7 +3,7 @@ import { givenIp } from '../config/ip.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventType } from '../events.ts'
 import type { App } from './app.ts'
-import { mutate, subjectOf, type Work } from './mutate.ts'
+import { mutateAtOnce, subjectOf, type Work } from './mutate.ts'
 import { singleWithin } from './single.ts'
 
 /**
@@ -39,7 +39,9 @@ export async function operate<T>(
   const subject: AuditSubject = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
   const own = { detail: { credential_type: null, via }, by: actor_id }
   const run = (tools: Work): Promise<T> => work({ ...tools, ...own })
-  return await (within ? joinTransaction(within, subject, run) : mutate(app, event, { subject, via }, run))
+  return await (within
+    ? joinTransaction(within, subject, run)
+    : mutateAtOnce(app, event, { subject, via }, run))
 }
 
 /** Runs work in a transaction that is already open; its audit rows name this subject. */

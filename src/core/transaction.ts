@@ -2,7 +2,7 @@ import type { AuditSubject } from '../audit/audit.ts'
 import { givenIp } from '../config/ip.ts'
 import type { EventType } from '../events.ts'
 import type { App } from './app.ts'
-import { mutate, type Work } from './mutate.ts'
+import { mutateAtOnce, type Work } from './mutate.ts'
 import { checkVia, joinTransaction, type Operator } from './operate.ts'
 
 export type TransactionOptions = Partial<
@@ -40,5 +40,5 @@ export async function transaction<T>(
       'A transaction that joins another cannot ask for a snapshot: give the first one `snapshot`.',
     )
   if (within) return await joinTransaction(within, subject, work)
-  return await mutate(app, event, { subject, via, snapshot, repeat }, work)
+  return await mutateAtOnce(app, event, { subject, via, snapshot, repeat }, work)
 }

@@ -18,7 +18,11 @@ export const admin_account_email_set = mutation({
     { account_id, email, verified: isKnown },
     { app, account, credential, actor, fail, ...work },
   ) {
-    const target = await lockTarget(app, work.db, 'account_update', account_id, { account, credential })
+    const target = await lockTarget(app, work.db, 'account_update', account_id, {
+      account,
+      credential,
+      actor,
+    })
     const set = { email, verified: isKnown && email !== null, by: actor.id }
     return { ok: true as const, changed: await assignEmail(app, work, target, set, fail) }
   },

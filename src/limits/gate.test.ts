@@ -1,10 +1,13 @@
 import pg from 'pg'
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { type SendOptions, send } from '../../test/helpers/account-routes.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { onLocalhost } from '../../test/helpers/passkeys.ts'
+import { firstStep, guarded, secondStep } from '../../test/helpers/totp.ts'
 import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
-import { type TestOptions, type TestService, testService } from '../testing/index.ts'
+import { type TestAccount, type TestOptions, type TestService, testService } from '../testing/index.ts'
 import { Gate } from './gate.ts'
 
 describe('the gate', () => {
@@ -107,31 +110,60 @@ describe('one caller', () => {
     test = await testService(options)
     return await Promise.all([test.account(), test.account()])
   }
+  /** Locks rows until the returned function is called. */
+  const hold = async (table: 'account' | 'cell' | 'sign_in_flow', id?: string) => {
+    const holder = new pg.Client({ connectionString: test.databaseUrl })
+    await holder.connect()
+    await holder.query('begin')
+    await holder.query(`select from ${table} where id::text = coalesce($1, id::text) for update`, [id])
+    return () => holder.end()
+  }
+  const blocked = async () =>
+    (
+      await test.service.app.db.first<{ n: number }>(sql`
+        select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`)
+    )?.n
 
   it('whose calls all wait for a lock takes no connection from others', async () => {
     const [ada, bob] = await service()
     const { cell } = await ada.client.cell_create({ data: {} })
-    const holder = new pg.Client({ connectionString: test.databaseUrl })
-    await holder.connect()
-    await holder.query('begin')
-    await holder.query('select from cell where id = $1 for update', [cell.id])
+    const release = await hold('cell', cell.id)
     const calls = Array.from({ length: 12 }, (_, n) =>
       reasonOf(ada.client.cell_update({ cell_id: cell.id, data: { n } })),
     )
-    const blocked = async () =>
-      (
-        await test.service.app.db.first<{ n: number }>(sql`
-          select count(*)::int as n from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`)
-      )?.n
     await expect.poll(blocked).toBe(8)
     // A call that finds no connection waits five seconds for one, and is refused then.
     expect(await reasonOf(bob.client.cell_create({ data: {} }))).toBe('ok')
     expect((await bob.client.cell_list()).cells).toHaveLength(1)
     expect((await test.client().cell_list()).cells).toHaveLength(0)
-    await holder.query('rollback')
-    await holder.end()
+    await release()
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['ok']))
+  })
+
+  it.each<[string, (ada: TestAccount) => SendOptions]>([
+    ['POST /login', ({ username, password }) => ({ body: { username, password } })],
+    ['POST /passkey_begin', ({ cookie }) => ({ cookie, body: {} })],
+    ['POST /reauthenticate', ({ cookie, password }) => ({ cookie, body: { password } })],
+  ])('takes none from others by %s either', async (route, sent) => {
+    const [ada, bob] = await service({ ...onLocalhost, limit_login_account: 'off' })
+    const release = await hold('account', ada.id)
+    const calls = Array.from({ length: 12 }, () => send(test, route, sent(ada)))
+    await expect.poll(blocked).toBe(8)
+    expect(await reasonOf(bob.client.cell_create({ data: {} }))).toBe('ok')
+    await release()
+    for (const { status } of await Promise.all(calls)) expect(status).toBeLessThan(500)
+  })
+
+  it('takes none from others by the second step of a sign-in that is being ended', async () => {
+    const [, bob] = await service()
+    const flow = (await firstStep(test, await guarded(test))).cookie
+    const release = await hold('sign_in_flow')
+    const calls = Array.from({ length: 12 }, () => secondStep(test, flow, { totp: '000000' }))
+    await expect.poll(blocked).toBe(8)
+    expect(await reasonOf(bob.client.cell_create({ data: {} }))).toBe('ok')
+    await release()
+    for (const { status } of await Promise.all(calls)) expect(status).toBeLessThan(500)
   })
 
   it('nested calls are part of the outer call', async () => {

@@ -4,7 +4,7 @@ import { callerSubject } from '../core/mutate.ts'
 import { type RouteHold, route } from '../core/route.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import { endForeignSession } from '../sessions/sessions.ts'
-import { type Flow, takeFlow } from '../sign-in/flow.ts'
+import { type Flow, takeOwnFlow } from '../sign-in/flow.ts'
 import { enter } from './enter.ts'
 import { checksOf } from './flow-checks.ts'
 import { identityOf } from './identity.ts'
@@ -44,7 +44,7 @@ export const oidc_finish = route({
   async handler({ provider, query }, context) {
     const { app, carriers, ip } = context
     // First, so that only one request redeems the code, even if others have it too.
-    const flow = await takeFlow(app.db, context.flow, 'oidc')
+    const flow = await takeOwnFlow(context, 'oidc')
     const floor = failureFloor(app.config)
     try {
       const { session, ...result } = await context.attempt(charged, async (hold) => {

@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import { lockWithSession } from '../accounts/locks.ts'
 import { requireFresh } from '../auth/fresh.ts'
 import { route } from '../core/route.ts'
 import { refusal, ServiceError } from '../errors.ts'
-import { beginFlow, type NewFlow } from '../sign-in/flow.ts'
+import { openFlow } from '../sign-in/flow.ts'
 import { findTicket, TicketToken } from '../tickets/redeem.ts'
 import { checksOf } from './flow-checks.ts'
 import { noInvite, ticketCounts } from './invited.ts'
@@ -36,14 +35,14 @@ export const oidc_start = route({
     'provider_unavailable',
   ],
   async handler({ provider: id, intent, invite_token }, context) {
-    const { app, attempt } = context
+    const { app, attempt, ip } = context
     const provider = app.registry.providers.get(id)
     if (!provider) throw refusal('provider_not_found')
     const owner = intent === 'sign_in' ? null : await sessionOf(context, intent)
     return await attempt([], async (hold) => {
       await hold.also('flow_ip', () => true)
       const invite = invite_token === undefined ? undefined : await invitedBy(context, invite_token)
-      const { token, cookie } = await begin(context, {
+      const { token, cookie } = await openFlow(app, ip, {
         kind: 'oidc',
         provider: id,
         intent,
@@ -78,9 +77,3 @@ async function invitedBy(
   }
   return { invite_id: noInvite }
 }
-
-const begin = ({ app }: Context, flow: NewFlow) =>
-  app.db.transaction(async (db) => {
-    if (flow.account_id) await lockWithSession(db, flow.account_id, flow.session_id ?? null)
-    return await beginFlow(app, db, flow)
-  })

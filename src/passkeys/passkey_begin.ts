@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { lockWithSession } from '../accounts/locks.ts'
 import { route } from '../core/route.ts'
-import { beginFlow } from '../sign-in/flow.ts'
+import { openFlow } from '../sign-in/flow.ts'
 import { partyOf } from './passkeys.ts'
 import { newChallenge, requestOptions } from './webauthn.ts'
 
@@ -18,17 +17,13 @@ export const passkey_begin = route({
   input: z.strictObject({}),
   output: z.object({ options: z.looseObject({ challenge: z.string() }) }),
   errors: ['rate_limited', 'account_vanished', 'authentication_required'],
-  async handler(_input, { app, account, credential, attempt }) {
+  async handler(_input, { app, account, credential, attempt, ip }) {
     return await attempt([], async (hold) => {
       await hold.also('flow_ip', () => true)
       const challenge = newChallenge()
-      const session = account && credential?.type === 'session' ? { account, credential } : undefined
-      const { cookie } = await app.db.transaction(async (db) => {
-        if (!session) return await beginFlow(app, db, { kind: 'passkey', challenge })
-        const { id: account_id } = await lockWithSession(db, session.account.id, session.credential.id)
-        const session_id = session.credential.id
-        return await beginFlow(app, db, { kind: 'passkey', challenge, account_id, session_id })
-      })
+      const isSession = account && credential?.type === 'session'
+      const owner = isSession ? { account_id: account.id, session_id: credential.id } : {}
+      const { cookie } = await openFlow(app, ip, { kind: 'passkey', challenge, ...owner })
       const options = await requestOptions(partyOf(app.config), challenge)
       return { body: { options: { ...options } }, cookie }
     })

@@ -5,7 +5,7 @@ import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import { endForeignSession, type StartedSession } from '../sessions/sessions.ts'
-import { takeFlow } from '../sign-in/flow.ts'
+import { takeOwnFlow } from '../sign-in/flow.ts'
 import { signIn } from '../sign-in/sign-in.ts'
 import { type ProvenPasskey, provePasskey, usePasskey } from './passkeys.ts'
 import { AssertionResponse } from './webauthn.ts'
@@ -28,7 +28,7 @@ export const passkey_finish = route({
   errors: ['flow_expired', 'rate_limited', 'invalid_credentials'],
   async handler({ response }, context) {
     const { app, carriers, ip } = context
-    const { challenge } = await takeFlow(app.db, context.flow, 'passkey')
+    const { challenge } = await takeOwnFlow(context, 'passkey')
     const floor = failureFloor(app.config)
     try {
       const session = await context.attempt(['invalid_credentials'], async (hold) => {

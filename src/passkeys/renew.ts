@@ -5,15 +5,15 @@ import type { RouteHold } from '../core/route.ts'
 import { refusal } from '../errors.ts'
 import { signInBuckets } from '../second-factor/sign-in-buckets.ts'
 import type { StartedSession } from '../sessions/sessions.ts'
-import { takeFlow } from '../sign-in/flow.ts'
+import { takeOwnFlow } from '../sign-in/flow.ts'
 import { signIn } from '../sign-in/sign-in.ts'
 import { provePasskey, usePasskey } from './passkeys.ts'
 import type { AssertionResponse } from './webauthn.ts'
 
 /** The challenge that the presented session has begun. */
-export async function takeOwnChallenge({ app, flow, credential }: OwnSession): Promise<string | null> {
-  const { session_id, challenge } = await takeFlow(app.db, flow, 'passkey')
-  if (session_id !== credential.id) throw refusal('flow_expired')
+export async function takeOwnChallenge(context: OwnSession): Promise<string | null> {
+  const { session_id, challenge } = await takeOwnFlow(context, 'passkey')
+  if (session_id !== context.credential.id) throw refusal('flow_expired')
   return challenge
 }
 

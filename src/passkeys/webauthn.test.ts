@@ -110,7 +110,14 @@ const forgeries: [string, Forged][] = [
   ['a frame of another site', { crossOrigin: true }],
   ['a frame, named by its page only', { topOrigin: 'https://evil.example' }],
   ['a synced state of a key that cannot be synced', { be: false, bs: true }],
+  ['far more data than an authenticator has', { extension: Buffer.alloc(8_192) }],
 ]
+it('a response may have data of an extension', async () => {
+  const extension = Buffer.alloc(4_096)
+  expect(await register(device(), { extension })).toBeDefined()
+  expect(await signIn(device(), { extension })).toBeDefined()
+})
+
 describe('a response is refused', () => {
   it.each(forgeries)('with %s', async (_what, forged) => {
     expect(await register(device(), forged)).toBeUndefined()

@@ -14,6 +14,11 @@ export type RelyingParty = { id: string; origins: readonly string[] }
 const algorithms = [-7, -8, -257]
 const timeout = 300_000
 const responseMax = 65_536
+/**
+ * Authenticators send a fraction of it. The library decodes CBOR in quadratic time: the largest response would hold up
+ * everybody for tenths of a second.
+ */
+const cborMax = 8_192
 
 const load = () => import('@simplewebauthn/server')
 const helpers = () => import('@simplewebauthn/server/helpers')
@@ -101,6 +106,7 @@ export async function verifyRegistration(
 ) {
   const { verifyRegistrationResponse } = await load()
   return await orRefused(async () => {
+    if (isLong(response.response.attestationObject)) return undefined
     if ((await isFramed(response)) || !(await isPlain(response))) return undefined
     const { verified, registrationInfo } = await verifyRegistrationResponse({
       ...expected(party, challenge),
@@ -132,7 +138,7 @@ export async function verifyAssertion(
 ) {
   const { verifyAuthenticationResponse } = await load()
   return await orRefused(async () => {
-    if (await isFramed(response)) return undefined
+    if (isLong(response.response.authenticatorData) || (await isFramed(response))) return undefined
     const { userHandle, ...rest } = response.response
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
       ...expected(party, challenge),
@@ -163,6 +169,8 @@ const expected = ({ id, origins }: RelyingParty, challenge: string) => ({
 })
 
 const deviceOf = (type: string): 'single' | 'synced' => (type === 'multiDevice' ? 'synced' : 'single')
+
+const isLong = (cbor: string): boolean => Buffer.byteLength(cbor, 'base64url') > cborMax
 
 /** An error of a parser means that the response is malformed. */
 const orRefused = <T>(verify: () => Promise<T | undefined>): Promise<T | undefined> =>

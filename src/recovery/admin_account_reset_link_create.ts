@@ -18,7 +18,7 @@ export const admin_account_reset_link_create = mutation({
   output: z.object({ ok: z.literal(true), ticket: Ticket, link: z.string().nullable() }),
   errors: ['authentication_required', 'account_not_found', 'privileged_target', 'no_recipient'],
   async handler({ account_id, reveal }, { app, account, actor, credential, ...work }) {
-    const target = await lockTarget(app, work.db, 'ticket_create', account_id, { account, credential })
+    const target = await lockTarget(app, work.db, 'ticket_create', account_id, { account, credential, actor })
     const made = await makeResetLink(app, work, target, {
       ...{ reveal: reveal ?? false, created_by: actor.id, detail: { credential_type: credential.type } },
     })

@@ -18,8 +18,8 @@ export const admin_account_factors_clear = mutation({
   input: z.strictObject({ account_id: Uuid }),
   output: z.object({ ok: z.literal(true), totp: z.boolean(), passkeys: z.int() }),
   errors: ['authentication_required', 'account_not_found', 'privileged_target'],
-  async handler({ account_id }, { app, account, credential, ...work }) {
-    await lockTarget(app, work.db, 'factor_remove', account_id, { account, credential })
+  async handler({ account_id }, { app, account, credential, actor, ...work }) {
+    await lockTarget(app, work.db, 'factor_remove', account_id, { account, credential, actor })
     return {
       ok: true as const,
       ...(await clear(app, work, account_id, { credential_type: credential.type })),

@@ -6,7 +6,7 @@ import { type RouteContext, route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
 import { notify } from '../delivery/notify.ts'
 import { refusal, ServiceError } from '../errors.ts'
-import { accountKey } from '../limits/limiters.ts'
+import { accountKey, crowdOf } from '../limits/limiters.ts'
 import { usePasskeyStep } from '../passkeys/second-step.ts'
 import { AssertionResponse } from '../passkeys/webauthn.ts'
 import { endForeignSession, type StartedSession } from '../sessions/sessions.ts'
@@ -78,14 +78,13 @@ export const second_factor = route({
 })
 
 /** Counted before the proof is checked and in a statement of its own, so that parallel guesses share the attempts. */
-async function takeAttempt({ app, flow: token }: Context): Promise<Begun> {
-  const flow =
-    token === null
-      ? undefined
-      : await app.db.first<Begun>(sql`
-          update sign_in_flow set attempts = attempts + 1
-          where ${flowOf(token, 'second_factor')} and attempts < ${attemptsMax}
-          returning ${flowColumns}, attempts`)
+async function takeAttempt({ app, flow: token, ip }: Context): Promise<Begun> {
+  if (token === null) throw refusal('flow_expired')
+  const counted = sql`
+    update sign_in_flow set attempts = attempts + 1
+    where ${flowOf(token, 'second_factor')} and attempts < ${attemptsMax}
+    returning ${flowColumns}, attempts`
+  const flow = await app.gate.run(crowdOf(ip), () => app.db.first<Begun>(counted))
   if (!flow) throw refusal('flow_expired')
   return flow
 }

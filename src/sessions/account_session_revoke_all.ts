@@ -13,7 +13,7 @@ export const account_session_revoke_all = mutation({
   async handler(_input, { account, credential, db, audit, fail }) {
     if (!(await lockIfLive(db, account.id))) throw fail('account_vanished')
     const count = await db.run(sql`
-      delete from auth_session where account_id = ${account.id}::uuid and expires_at > now()`)
+      delete from auth_session where account_id = ${account.id}::uuid and expires_at > statement_timestamp()`)
     if (count > 0)
       audit(
         'session_revoke_all',

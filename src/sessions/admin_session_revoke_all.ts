@@ -8,7 +8,7 @@ export const {
 } = revokeAll({
   noun: 'session',
   table: sql`auth_session`,
-  live: sql`expires_at > now()`,
+  live: sql`expires_at > statement_timestamp()`,
   doc: {
     admin: 'End every session of an account, which may be the caller’s own.',
     operator: 'End every session of an account. Its owner has to sign in again.',

@@ -52,6 +52,15 @@ describe('a call whose session is being ended is refused', () => {
   })
 })
 
+it('a query whose account is purged meanwhile is refused', async () => {
+  await other.begin('lock table account_totp in access exclusive mode')
+  const asked = reasonOf(ada.client.account_sign_in_get())
+  await Promise.race([asked, other.blocks(1)])
+  await other.query('delete from account where id = $1', [ada.id])
+  await other.commit()
+  expect(await asked).toBe('account_vanished')
+})
+
 it('the end of a session waits for what the session has begun', async () => {
   const { id } = await mint()
   // The next token replaces this one, so it waits for this row.
@@ -69,14 +78,18 @@ it('the end of a session waits for what the session has begun', async () => {
 describe('what expires while a call waits for the account', () => {
   type Expires = 'auth_session' | 'api_token' | 'sign_in_flow' | 'account_totp'
   /** Makes `call` wait for the lock of the account until a row of this table has expired. */
-  async function expiring<T>(table: Expires, id: string, call: () => Promise<T>, account_id = ada.id) {
+  async function expiring<T>(
+    table: Expires,
+    id: string,
+    call: () => Promise<T>,
+    account_id = ada.id,
+    end = table === 'account_totp'
+      ? `created_at = clock_timestamp() - interval '15 minutes'`
+      : 'expires_at = clock_timestamp()',
+  ) {
     await other.begin('select from account where id = $1 for update', [account_id])
     const asked = call()
     await Promise.race([asked, other.blocks(1)])
-    const end =
-      table === 'account_totp'
-        ? `created_at = clock_timestamp() - interval '15 minutes'`
-        : 'expires_at = clock_timestamp()'
     await other.query(
       `update ${table} set ${end} where ${table === 'account_totp' ? 'account_id' : 'id'} = $1`,
       [id],
@@ -126,6 +139,25 @@ describe('what expires while a call waits for the account', () => {
     const { secret } = await ada.client.account_totp_enrol()
     const confirm = () => reasonOf(ada.client.account_totp_confirm({ code: codeOf(secret) }))
     expect(await expiring('account_totp', ada.id, confirm)).toBe('flow_expired')
+  })
+
+  it.each<[string, () => Promise<unknown>]>([
+    ['account_totp_enrol', () => ada.client.account_totp_enrol()],
+    ['account_passkey_register_begin', () => ada.client.account_passkey_register_begin({})],
+  ])('is the freshness of its session: %s is refused', async (_name, call) => {
+    const stale = `authenticated_at = clock_timestamp() - interval '600 seconds'`
+    expect(await expiring('auth_session', session_id, () => reasonOf(call()), ada.id, stale)).toBe(
+      'fresh_authentication_required',
+    )
+  })
+
+  it('is a session: an end of all counts it no more', async () => {
+    const { client } = await test.account({ roles: ['admin'] })
+    const byAdmin = () => client.admin_session_revoke_all({ account_id: ada.id })
+    expect(await expiring('auth_session', session_id, byAdmin)).toMatchObject({ count: 0 })
+    const bob = await test.account()
+    const byOwner = () => bob.client.account_session_revoke_all()
+    expect(await expiring('auth_session', sessionIn(bob.cookie), byOwner, bob.id)).toMatchObject({ count: 0 })
   })
 
   it('is the registration of a passkey: it is not added', async () => {

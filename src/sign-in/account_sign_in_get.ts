@@ -36,11 +36,12 @@ export const account_sign_in_get = query({
   auth: { account: 'required', actor: 'none' },
   before_enrolment: true,
   output: SignIn,
-  async handler(_input, { app, account, credential, db }) {
+  errors: ['account_vanished'],
+  async handler(_input, { app, account, credential, db, fail }) {
     const { require_second_factor, fresh_seconds } = app.config
     const session_id = credential.type === 'session' ? credential.id : null
     const own = sql`account_id = account.id`
-    const found = await db.one<z.output<typeof SignIn>>(sql`
+    const found = await db.first<z.output<typeof SignIn>>(sql`
       select password_hash <> '*' as password,
         json_build_object('active', ${secondFactorActive(sql`account.id`)},
           'required', ${holdsAnyOf(sql`account.id`, require_second_factor)}) as second_factor,
@@ -60,7 +61,8 @@ export const account_sign_in_get = query({
               then ${fresh_seconds}::int * interval '1 second' else interval '0' end),
             'strong', strong)
           from auth_session where id = ${session_id} and ${own}) as session
-      from account where id = ${account.id}::uuid`)
+      from account where id = ${account.id}::uuid and deleted_at is null`)
+    if (!found) throw fail('account_vanished')
     const label = (provider: string): string => app.registry.providers.get(provider)?.label ?? provider
     return { ...found, links: found.links.map((link) => ({ ...link, label: label(link.provider) })) }
   },

@@ -1,7 +1,11 @@
+import { lockWithSession } from '../accounts/locks.ts'
 import { randomToken, sha256Hex } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
+import type { AuthSpec } from '../core/method.ts'
+import type { RouteContext } from '../core/route.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { crowdOf } from '../limits/limiters.ts'
 import type { SignInMethod } from '../sessions/sessions.ts'
 
 /** The state between two steps of a sign-in: a row, and a cookie that ties it to one browser. */
@@ -36,6 +40,20 @@ export async function beginFlow(
   const token = randomToken()
   await storeFlow(db, sha256Hex(token), flow)
   return { token, cookie: app.flowCookie.issue(token) }
+}
+
+/**
+ * Begins a flow in a transaction of its own, when it is the turn of the caller. The session of a flow that has one must
+ * live.
+ */
+export const openFlow = (app: App, ip: string, flow: NewFlow): Promise<{ token: string; cookie: string }> => {
+  const { account_id, session_id = null } = flow
+  return app.gate.run(account_id ?? crowdOf(ip), () =>
+    app.db.transaction(async (db) => {
+      if (account_id) await lockWithSession(db, account_id, session_id)
+      return await beginFlow(app, db, flow)
+    }),
+  )
 }
 
 /**
@@ -80,6 +98,12 @@ export async function takeFlow(db: Queryable, token: string | null, kind: FlowKi
   if (!flow) throw refusal('flow_expired')
   return flow
 }
+
+/** Uses up the flow that a request goes on with, when it is the turn of its address: another may hold the flow. */
+export const takeOwnFlow = (
+  { app, flow, ip }: Pick<RouteContext<AuthSpec>, 'app' | 'flow' | 'ip'>,
+  kind: FlowKind,
+): Promise<Flow> => app.gate.run(crowdOf(ip), () => takeFlow(app.db, flow, kind))
 
 /**
  * Ends the flows of an account and a TOTP that waits for its first code. Every change of its ways in calls this: a

@@ -1,7 +1,8 @@
 import { holdSession, type LockedAccount, lockAccounts } from '../accounts/locks.ts'
-import { holdsAnyOf } from '../auth/active-grant.ts'
+import { activeGrant, holdsAnyOf } from '../auth/active-grant.ts'
 import type { Caller } from '../auth/caller.ts'
 import { requireFresh } from '../auth/fresh.ts'
+import type { Actor } from '../auth/identity.ts'
 import type { Configured } from '../auth/ways-in.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
@@ -24,11 +25,12 @@ export const freshAdmin = {
   fresh: true,
 } as const
 
+type Admin = Pick<Caller, 'account' | 'credential'> & { actor: Actor }
 type TargetEvent = 'ticket_create' | 'account_update' | 'factor_remove'
 
 /**
- * Locks the live account whose sign-in an admin is about to change, and the account of the admin, whose session may
- * have ended, or lack a new second factor, by the time the locks are granted. Refuses with `account_not_found` or
+ * Locks the live account whose sign-in an admin is about to change, and the account of the admin, whose session or role
+ * may have ended, or lack a new second factor, by the time the locks are granted. Refuses with `account_not_found` or
  * `privileged_target`, each with a failure row of the event.
  */
 export async function lockTarget(
@@ -36,12 +38,13 @@ export async function lockTarget(
   db: Queryable,
   event: TargetEvent,
   account_id: string,
-  { account: admin, credential }: Pick<Caller, 'account' | 'credential'>,
+  { account: admin, credential, actor }: Admin,
 ): Promise<LockedAccount> {
   const isSession = credential.type === 'session'
   const locked = await lockAccounts(db, isSession ? [account_id, admin.id] : [account_id])
   if (isSession && !(await holdSession(db, admin.id, credential.id))) throw refusal('authentication_required')
   await requireFresh(app, db.rows, { account: admin, credential })
+  if (!(await isAdmin(db, actor))) throw refusal('insufficient_permissions', { required_roles: ['admin'] })
   const account = locked.get(account_id)
   if (!account || account.deleted_at !== null) {
     const reason = 'account_not_found'
@@ -54,3 +57,9 @@ export async function lockTarget(
   if (privileged) throw recorded(event, refusal(reason), { reason }, { target_account_id: account_id })
   return account
 }
+
+const isAdmin = async (db: Queryable, { id }: Actor): Promise<boolean> =>
+  (await db.first(sql`
+    select from role_grant g join actor on actor.id = g.actor_id
+    where actor.id = ${id}::uuid and actor.deleted_at is null
+      and g.role = 'admin' and g.scope_id is null and ${activeGrant}`)) !== undefined

@@ -29,6 +29,16 @@ async function adding(id: string): Promise<void> {
   await other.query(addTotp, [id])
 }
 
+/** What an admin may change of how somebody else signs in. */
+const changesOf = ({
+  id: account_id,
+}: TestAccount): ((client: TestAccount['client']) => Promise<unknown>)[] => [
+  (client) => client.admin_account_reset_link_create({ account_id, reveal: true }),
+  (client) => client.admin_account_email_set({ account_id, email: 'mallory@x.io' }),
+  (client) => client.admin_account_username_set({ account_id, username: 'mallory' }),
+  (client) => client.admin_account_factors_clear({ account_id }),
+]
+
 describe('a session from before its account had a second factor', () => {
   it('adds no TOTP that it began then', async () => {
     const ada = await test.account()
@@ -59,13 +69,7 @@ describe('a session from before its account had a second factor', () => {
   })
 
   it('changes no other account’s way in as admin, even while the second factor is being added', async () => {
-    const { id: account_id } = await test.account()
-    const changes: ((client: TestAccount['client']) => Promise<unknown>)[] = [
-      (client) => client.admin_account_reset_link_create({ account_id, reveal: true }),
-      (client) => client.admin_account_email_set({ account_id, email: 'mallory@x.io' }),
-      (client) => client.admin_account_username_set({ account_id, username: 'mallory' }),
-      (client) => client.admin_account_factors_clear({ account_id }),
-    ]
+    const changes = changesOf(await test.account())
     const reasons: string[] = []
     for (const change of changes) {
       const { id, client } = await test.account({ roles: ['admin'] })
@@ -97,4 +101,16 @@ describe('a session from before its account had a second factor', () => {
     const linked = await other.release(finish(test, { flow, query, cookie: ben.cookie }))
     expect(linked.json).toMatchObject({ error: 'flow_expired' })
   })
+})
+
+it('an admin whose role is being revoked changes nobody’s way in any more', async () => {
+  const changes = changesOf(await test.account())
+  const reasons: string[] = []
+  for (const change of changes) {
+    const { id, actor_id, client } = await test.account({ roles: ['admin'] })
+    await other.begin('select from account where id = $1 for no key update', [id])
+    await other.query('update role_grant set revoked_at = now() where actor_id = $1', [actor_id])
+    reasons.push(await other.release(reasonOf(change(client))))
+  }
+  expect(reasons).toEqual(changes.map(() => 'insufficient_permissions'))
 })

@@ -20,7 +20,11 @@ export class Authenticator {
     this.#keys.set(id, key)
     const rawId = Buffer.from(id, 'base64url')
     const attested = [aaguid, u16(rawId.length), rawId, encode(key.cose)]
-    const authData = Buffer.concat([this.#head(key, { ...forged, at: true }), ...attested])
+    const authData = Buffer.concat([
+      this.#head(key, { ...forged, at: true }),
+      ...attested,
+      ...extensionOf(forged),
+    ])
     const attestation = encode(
       new Map<string, Cbor>([
         ['fmt', forged.fmt ?? 'none'],
@@ -49,7 +53,7 @@ export class Authenticator {
     const key = id === undefined ? undefined : this.#keys.get(id)
     if (id === undefined || !key) throw new Error('The authenticator has none of these keys.')
     const clientDataJSON = this.#clientData('webauthn.get', options.challenge, forged)
-    const authenticatorData = this.#head(key, forged)
+    const authenticatorData = Buffer.concat([this.#head(key, forged), ...extensionOf(forged)])
     const signed = Buffer.concat([authenticatorData, sha256(Buffer.from(clientDataJSON, 'base64url'))])
     return {
       id: forged.id ?? id,
@@ -82,7 +86,14 @@ export class Authenticator {
   #head(key: Key, forged: Forged & { at?: boolean }): Buffer {
     const { up, uv, be, bs, counts } = { ...this.#traits, ...forged }
     if (counts) key.counter++
-    const flags = [up && 0x01, uv && 0x04, be && 0x08, bs && 0x10, forged.at && 0x40]
+    const flags = [
+      up && 0x01,
+      uv && 0x04,
+      be && 0x08,
+      bs && 0x10,
+      forged.at && 0x40,
+      forged.extension && 0x80,
+    ]
     const counter = Buffer.alloc(4)
     counter.writeUInt32BE(forged.counter ?? key.counter)
     return Buffer.concat([
@@ -118,6 +129,8 @@ export type Forged = Partial<Traits> & {
   topOrigin?: string
   fmt?: string
   attStmt?: Map<string, Cbor>
+  /** What an extension of the authenticator adds to its data. */
+  extension?: Buffer
 }
 type Key = {
   privateKey: KeyObject
@@ -149,6 +162,8 @@ export type AuthenticationResponse = Response<{
   userHandle: string
 }>
 
+const extensionOf = ({ extension }: Forged): Buffer[] =>
+  extension ? [encode(new Map([['extension', extension]]))] : []
 const aaguid = Buffer.alloc(16)
 const sha256 = (data: string | Buffer): Buffer => createHash('sha256').update(data).digest()
 

@@ -20,7 +20,11 @@ export const admin_account_username_set = mutation({
   output: z.object({ ok: z.literal(true), changed: z.boolean() }),
   errors: ['authentication_required', 'account_not_found', 'privileged_target', 'username_taken'],
   async handler({ account_id, username }, { app, account, credential, actor, ...work }) {
-    const target = await lockTarget(app, work.db, 'account_update', account_id, { account, credential })
+    const target = await lockTarget(app, work.db, 'account_update', account_id, {
+      account,
+      credential,
+      actor,
+    })
     const changed = await rename(app, work, target, username, { by: actor.id })
     return { ok: true as const, changed }
   },
