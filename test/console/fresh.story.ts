@@ -56,3 +56,14 @@ it('the page of a role shows at once who holds it after it was given and ended',
   await toRole()
   await page.getByText('Nobody holds it').waitFor()
 })
+
+it('a role that was assigned meanwhile is there when the person comes back to the window', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace' })
+  const page = await person(test, grace.cookie)
+  await page.goto('/admin')
+  await page.getByRole('heading', { name: 'Home' }).waitFor()
+  await ada.client.role_grant_assign({ to_account_id: grace.id, role: 'admin' })
+  await page.evaluate(() => dispatchEvent(new Event('focus')))
+  await page.getByRole('link', { name: 'People', exact: true }).waitFor()
+})
