@@ -219,8 +219,8 @@ export function spoil(...methods: readonly (Name | 'status')[]): void {
   refresh(methods)
 }
 
-/** The same for changes made by others; a long list stays as it is, because somebody may be reading it. */
-function refresh(methods: readonly string[]): void {
+/** The same, but a long list stays as it is, because somebody may be reading it. */
+export function refresh(methods: readonly string[]): void {
   renewNames(methods)
   void queries.invalidateQueries({ predicate: (query) => isOf(methods)(query) && pagesOf(query) <= pagesMax })
 }
