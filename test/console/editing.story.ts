@@ -149,7 +149,7 @@ it('unsaved text: leaving asks; it outlives a session that ended, and nobody els
 })
 
 it('unsaved text of several cells is kept when Back leaves them, and closing the tab asks', async () => {
-  ada = await test.account({ username: 'lovelace' })
+  ada = await test.account({ username: 'hollerith' })
   const ids = [await make({ label: 'One' }), await make({ label: 'Two' })]
   const page = await person(test, ada.cookie)
   const open = async (at: number): Promise<Locator> => {
