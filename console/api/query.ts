@@ -142,7 +142,7 @@ export function usePages<M extends Paged, T>(
       call(method, { ...input, limit, cursor: pageParam } as never, acting.peek(), signal),
     initialPageParam: null,
     getNextPageParam: (last: Page) => last.next_cursor,
-    refetchOnMount: (query: Query) => pagesOf(query) <= pagesMax,
+    refetchOnMount: (query: Query) => pagesOf(query) <= pagesMax || query.state.isInvalidated,
     refetchOnWindowFocus: (query: Query) => pagesOf(query) <= pagesMax,
     refetchOnReconnect: false,
     enabled,
@@ -202,6 +202,8 @@ function useObserver<R>(
 
 /** Longer lists are not read again automatically: it would take as many calls as they have pages. */
 const pagesMax = 3
+/** Ten thousand rows, a small part of what the limiters allow. */
+const backMax = 50
 const pagesOf = ({ state: { data } }: Query): number =>
   (data as { pages?: unknown[] } | undefined)?.pages?.length ?? 1
 const isOf =
@@ -209,11 +211,16 @@ const isOf =
   ({ queryKey }: Query): boolean =>
     methods.includes(queryKey[1] as string)
 
-/** Reads the answers of these methods again if they are on screen; of a long list only the beginning. */
+/**
+ * Reads the answers of these methods again if they are on screen; of a long list only the beginning. A long list that
+ * is left for now is read whole when it is shown again, so that Back finds its row.
+ */
 export function spoil(...methods: readonly (Name | 'status')[]): void {
   for (const query of queries.getQueryCache().findAll({ predicate: isOf(methods) })) {
     const { data } = query.state as { data?: { pages: unknown[]; pageParams: unknown[] } }
-    if (data && pagesOf(query) > pagesMax)
+    const pages = pagesOf(query)
+    if (data && pages > pagesMax && pages <= backMax && !query.isActive()) query.invalidate()
+    else if (data && pages > pagesMax)
       query.setData({ pages: data.pages.slice(0, pagesMax), pageParams: data.pageParams.slice(0, pagesMax) })
   }
   refresh(methods)
