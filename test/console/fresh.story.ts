@@ -91,3 +91,30 @@ it('Back from a person to the end of a long list returns to its row, which shows
   await last.getByText('editor').waitFor()
   await expect.poll(() => last.boundingBox()).toEqual(before)
 })
+
+it('a long list is not read again page by page whenever somebody comes back to the window', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  await test.service.app.db.run(sql`
+    insert into account (username, password_hash) select 'many' || i, '!' from generate_series(1, 900) i`)
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/people')
+  await page.getByText(/ loaded$/).waitFor()
+  await toTheEnd(page, 901)
+  await page.clock.install()
+  const asked: string[] = []
+  page.on('request', (request) => asked.push(request.postDataJSON()?.method))
+  const hide = (hidden: boolean): Promise<void> =>
+    page.evaluate((value) => {
+      Object.defineProperty(document, 'hidden', { value, configurable: true })
+      document.dispatchEvent(new Event('visibilitychange'))
+    }, hidden)
+  // After five minutes a hidden tab closes its socket, and opens it again when it is shown.
+  await hide(true)
+  await page.clock.fastForward(301_000)
+  await hide(false)
+  await page.evaluate(() => dispatchEvent(new Event('focus')))
+  await expect.poll(() => asked).toContain('role_grant_offer_list')
+  await page.clock.runFor(3_000)
+  await page.waitForLoadState('networkidle')
+  expect(asked).not.toContain('admin_account_list')
+})
