@@ -97,6 +97,7 @@ const withControl: Readonly<Record<string, () => unknown>> = {
 }
 
 let isAfterG = false
+let forget: ReturnType<typeof setTimeout> | undefined
 
 export function startKeys(): void {
   addEventListener('keydown', (event) => {
@@ -117,7 +118,8 @@ export function startKeys(): void {
     }
     if (key === 'g') {
       isAfterG = true
-      setTimeout(() => {
+      clearTimeout(forget)
+      forget = setTimeout(() => {
         isAfterG = false
       }, 1500)
       return

@@ -4,7 +4,7 @@ import { shell, words } from '../copy/common.ts'
 import { offline } from '../ui/button.tsx'
 import { toast } from '../ui/toast.tsx'
 import { client } from './client.ts'
-import { queries, spoil, spoilSoon } from './query.ts'
+import { refreshAll, spoil, spoilSoon } from './query.ts'
 import { refreshedBy } from './refresh.ts'
 import { server } from './server.ts'
 import { acting, loadSession, mustEnrol, sameAccount, sessionEnded, signedIn } from './session.ts'
@@ -38,7 +38,7 @@ export function startLive(): void {
 export function reconnect(): void {
   close()
   open(acting.peek())
-  void queries.invalidateQueries()
+  refreshAll()
 }
 
 function close(): void {
@@ -55,7 +55,7 @@ function open(actor: string | null): void {
     wasOpen = true
     connection.value = 'open'
     offline.value = false
-    if (again) void queries.invalidateQueries()
+    if (again) refreshAll()
   })
   own.on('lost', ({ code }) => {
     // Another session or token of the account ended.

@@ -49,7 +49,13 @@ const readFailed = (): void =>
   void queries.refetchQueries({ type: 'active', predicate: ({ state }) => isOutage(state.error) })
 
 /** Reads stale data again when the page gets the focus. */
-addEventListener('focus', () => void queries.refetchQueries({ type: 'active', stale: true }))
+addEventListener(
+  'focus',
+  () => void queries.refetchQueries({ type: 'active', stale: true, predicate: isShort }),
+)
+
+/** Reads again what may have changed without notice. */
+export const refreshAll = (): void => void queries.invalidateQueries({ predicate: isShort })
 
 /** Nothing that one account has read remains for the next one, or after its session has ended. */
 let before: string | undefined
@@ -69,7 +75,7 @@ effect(() => {
 /** Repeats what was refused for lack of a second factor. */
 export function factorAdded(): void {
   mustEnrol.value = false
-  void queries.invalidateQueries()
+  refreshAll()
 }
 
 /** The state that a list or a record is drawn from: the data, even if old, and the latest error. */
@@ -142,8 +148,8 @@ export function usePages<M extends Paged, T>(
       call(method, { ...input, limit, cursor: pageParam } as never, acting.peek(), signal),
     initialPageParam: null,
     getNextPageParam: (last: Page) => last.next_cursor,
-    refetchOnMount: (query: Query) => pagesOf(query) <= pagesMax,
-    refetchOnWindowFocus: (query: Query) => pagesOf(query) <= pagesMax,
+    refetchOnMount: (query: Query) => isShort(query) || query.state.isInvalidated,
+    refetchOnWindowFocus: isShort,
     refetchOnReconnect: false,
     enabled,
   }
@@ -202,27 +208,35 @@ function useObserver<R>(
 
 /** Longer lists are not read again automatically: it would take as many calls as they have pages. */
 const pagesMax = 3
+/** Ten thousand rows, a small part of what the limiters allow. */
+const backMax = 50
 const pagesOf = ({ state: { data } }: Query): number =>
   (data as { pages?: unknown[] } | undefined)?.pages?.length ?? 1
+const isShort = (query: Query): boolean => pagesOf(query) <= pagesMax
 const isOf =
   (methods: readonly string[]) =>
   ({ queryKey }: Query): boolean =>
     methods.includes(queryKey[1] as string)
 
-/** Reads the answers of these methods again if they are on screen; of a long list only the beginning. */
+/**
+ * Reads the answers of these methods again if they are on screen; of a long list only the beginning. A long list that
+ * is left for now is read whole when it is shown again, so that Back finds its row.
+ */
 export function spoil(...methods: readonly (Name | 'status')[]): void {
   for (const query of queries.getQueryCache().findAll({ predicate: isOf(methods) })) {
     const { data } = query.state as { data?: { pages: unknown[]; pageParams: unknown[] } }
-    if (data && pagesOf(query) > pagesMax)
+    if (!data || isShort(query)) continue
+    if (pagesOf(query) <= backMax && !query.isActive()) query.invalidate()
+    else
       query.setData({ pages: data.pages.slice(0, pagesMax), pageParams: data.pageParams.slice(0, pagesMax) })
   }
   refresh(methods)
 }
 
-/** The same for changes made by others; a long list stays as it is, because somebody may be reading it. */
-function refresh(methods: readonly string[]): void {
+/** The same, but a long list stays as it is, because somebody may be reading it. */
+export function refresh(methods: readonly string[]): void {
   renewNames(methods)
-  void queries.invalidateQueries({ predicate: (query) => isOf(methods)(query) && pagesOf(query) <= pagesMax })
+  void queries.invalidateQueries({ predicate: (query) => isOf(methods)(query) && isShort(query) })
 }
 
 const due = new Set<Name>()

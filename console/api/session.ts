@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { CellkeepError } from '../../src/client/client.ts'
 import type { RoleGrantSummary as GrantSchema } from '../../src/roles/grants.ts'
 import { explain } from '../copy/errors.ts'
+import { isSame } from '../lib/json.ts'
 import { remembered } from '../lib/remembered.ts'
 import { toast } from '../ui/toast.tsx'
 import { client, getAccount, type Output } from './client.ts'
@@ -65,9 +66,12 @@ export function loadSession(wanted = actorKept.value, mayStay = true): Promise<v
   return latest
 }
 
+const statusAs = (actor: string) =>
+  getAccount(`/status${actor ? `?acting=${encodeURIComponent(actor)}` : ''}`)
+
 async function ask(wanted: string, mayStay: boolean, own: number): Promise<void> {
-  let { status, reply } = await getAccount(`/status${wanted ? `?acting=${encodeURIComponent(wanted)}` : ''}`)
-  if (status === 200 && wanted && !(reply as Status).actor) ({ status, reply } = await getAccount('/status'))
+  let { status, reply } = await statusAs(wanted)
+  if (status === 200 && wanted && !(reply as Status).actor) ({ status, reply } = await statusAs(''))
   if (own !== asked) return latest
   if (status === 401) {
     session.value = {
@@ -101,7 +105,7 @@ async function ask(wanted: string, mayStay: boolean, own: number): Promise<void>
 export async function adminsAmong(actors: readonly Actor[]): Promise<Actor[]> {
   const admins: Actor[] = []
   for (const actor of actors) {
-    const { status, reply } = await getAccount(`/status?acting=${actor.id}`)
+    const { status, reply } = await statusAs(actor.id)
     if (status === 200 && isGlobalAdmin((reply as Status).role_grants)) admins.push(actor)
   }
   return admins
@@ -139,15 +143,21 @@ function openChannel(): BroadcastChannel | null {
   }
 }
 
-/** For browsers whose tabs cannot tell each other, and for what other windows did while this one slept. */
+/**
+ * For browsers whose tabs cannot tell each other, for what other windows did while this one slept, and for roles that
+ * were assigned meanwhile, which nothing announces.
+ */
 addEventListener('focus', async () => {
   const before = session.peek()
   if (!before) return
-  const { status, reply } = await getAccount('/status')
+  const own = signedIn.peek()
+  const { status, reply } = await statusAs(own?.actor?.id ?? '')
   if (before !== session.peek()) return
   if (status === 401) sessionEnded()
-  if (status === 200 && (reply as Status).account.id !== before.account?.id)
-    void loadSession(undefined, false)
+  if (status !== 200) return
+  const { account, role_grants } = reply as Status
+  if (account.id !== own?.account.id) void loadSession(undefined, false)
+  else if (!isSame(role_grants, own.role_grants)) void loadSession()
 })
 
 /** The session was ended from elsewhere: the page says so in place. */

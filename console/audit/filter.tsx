@@ -20,6 +20,7 @@ export type Filter = Pick<
 >
 const keys = ['event', 'result', 'account', 'actor', 'cell', 'from', 'to'] as const
 const types = Object.keys(sentences).sort()
+const [yearOne, yearTenThousand] = [new Date('0001-01-02'), new Date('9999-12-31')]
 
 /** The filter in the address, without invalid values. */
 export function filterOfPlace(): Filter {
@@ -34,8 +35,9 @@ export function filterOfPlace(): Filter {
     if (id && isUuid(id)) filter[`${key}_id`] = id
   }
   for (const key of ['from', 'to'] as const) {
-    const at = query.get(key)
-    if (at && !Number.isNaN(Date.parse(at))) filter[key] = at
+    const at = new Date(query.get(key) ?? Number.NaN)
+    // The fields have no room for other years.
+    if (at >= yearOne && at < yearTenThousand) filter[key] = at.toISOString()
   }
   return filter
 }

@@ -52,8 +52,8 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
     return refused?.text === text ? refused.marks : []
   }, [checked, refused])
   const isDirty = !data || changes.length > 0
-  useLeaveGuard(isDirty)
-  useEffect(() => (isDirty ? keepDraft(cell_id, base, text) : dropDraft()), [isDirty, base, text])
+  useLeaveGuard(isDirty, cell_id)
+  useEffect(() => (isDirty ? keepDraft(cell_id, base, text) : dropDraft(cell_id)), [isDirty, base, text])
   useLayoutEffect(() => {
     // The editor, which had the focus, is hidden during the review.
     if (isReviewing && document.activeElement?.closest('[hidden]'))
@@ -61,7 +61,7 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
   }, [isReviewing])
   const close = (): void => {
     leaveGuard.ask = undefined
-    dropDraft()
+    dropDraft(cell_id)
     onClose()
   }
 
@@ -206,20 +206,17 @@ function marksOf({ reason, data: { issues } }: Refusal, text: string): Mark[] {
   })
 }
 
-/** Asks before unsaved text is lost, by a link, by Back or by closing the tab. */
-function useLeaveGuard(isDirty: boolean): void {
+/** Asks before a link leads away from unsaved text, which is then lost; after Back it is kept. */
+function useLeaveGuard(isDirty: boolean, cell_id: string): void {
   useEffect(() => {
     if (!isDirty) return
-    const stay = (event: BeforeUnloadEvent): void => event.preventDefault()
     leaveGuard.ask = () => {
       const isSure = confirm(cells.unsaved_question)
-      if (isSure) dropDraft()
+      if (isSure) dropDraft(cell_id)
       return isSure
     }
-    addEventListener('beforeunload', stay)
     return () => {
       leaveGuard.ask = undefined
-      removeEventListener('beforeunload', stay)
     }
   }, [isDirty])
 }

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { CellkeepError } from '../../src/client/client.ts'
 import { call, type Output, type Refusal } from '../api/client.ts'
-import { editRows, noticeEnd, spoil } from '../api/query.ts'
+import { editRows, noticeEnd, refresh, spoil } from '../api/query.ts'
 import { acting, sameAccount } from '../api/session.ts'
 import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
@@ -10,6 +10,8 @@ import { toast } from '../ui/toast.tsx'
 
 export type Item = Output<'cell_item_list'>['items'][number]
 type Gap = { low: string | null; high: string | null }
+
+const changed = ['cell_item_list', 'cell_get', 'cell_audit_list'] as const
 
 /** Max tries if somebody else's item, or one that the reader may not see, has the place. */
 const triesMax = 3
@@ -31,7 +33,10 @@ async function place(gap: Gap, write: (position: string) => Promise<unknown>): P
   }
 }
 
-/** Changes of the items of a cell: shown at once, written one after the other, and read again after each one. */
+/**
+ * Changes of the items of a cell: shown at once, and written one after the other. After each one a short list is read
+ * again; a long one stays, because reading only its beginning would take the rest away.
+ */
 export function useItemChanges(parent_id: string) {
   const error = useSignal<Refusal | null>(null)
   const last = useSignal(Promise.resolve())
@@ -43,20 +48,29 @@ export function useItemChanges(parent_id: string) {
       error.value = null
       try {
         await write()
-        if (isOwn()) said?.()
+        if (!isOwn()) return
+        said?.()
+        refresh(changed)
       } catch (thrown) {
         if (!(thrown instanceof CellkeepError)) throw thrown
         if (!isOwn()) return
         noticeEnd(thrown)
         error.value = thrown
+        spoil(...changed)
       }
-      spoil('cell_item_list', 'cell_get', 'cell_audit_list')
     })
   }
   const insert = (child_id: string, gap: Gap): Promise<string> =>
     place(gap, (position) => call('cell_item_insert', { parent_id, child_id, position }, acting.peek()))
   const moveTo = (position: string, gap: Gap): Promise<string> =>
     place(gap, (new_position) => call('cell_item_move', { parent_id, position, new_position }, acting.peek()))
+  /** Shows an item at the position that it has got. */
+  const settle = (item: Item, position: string, shown: string | null): void =>
+    show((items) =>
+      [...items.filter((one) => one.position !== shown), { ...item, position }].toSorted((a, b) =>
+        a.position < b.position ? -1 : 1,
+      ),
+    )
   return {
     error: error.value,
     append: (child_id: string, low: string | null) => insert(child_id, { low, high: null }),
@@ -71,11 +85,12 @@ export function useItemChanges(parent_id: string) {
       run(
         async () => {
           position = await moveTo(item.position, gap)
+          settle(item, position, shown ?? item.position)
         },
         () =>
           toast(cells.moved(to + 1, rows.length), {
             label: words.undo,
-            run: () => run(() => moveTo(position, gapAt(others, from))),
+            run: () => run(async () => settle(item, await moveTo(position, gapAt(others, from)), position)),
           }),
       )
       return shown
@@ -89,16 +104,17 @@ export function useItemChanges(parent_id: string) {
         () =>
           toast(cells.relation_removed, {
             label: words.undo,
-            run: () => run(() => putBack(item, gapAt(others, at))),
+            run: () => run(async () => settle(item, await putBack(item, gapAt(others, at)), null)),
           }),
       )
     },
   }
 
-  /** Puts it back where it was, if that place is free. */
-  async function putBack({ child_id, position }: Item, gap: Gap): Promise<unknown> {
+  /** Puts it back where it was, if that place is free. Resolves to the place that it got. */
+  async function putBack({ child_id, position }: Item, gap: Gap): Promise<string> {
     try {
-      return await call('cell_item_insert', { parent_id, child_id, position }, acting.peek())
+      await call('cell_item_insert', { parent_id, child_id, position }, acting.peek())
+      return position
     } catch (error) {
       if (!(error instanceof CellkeepError) || error.reason !== 'cell_item_position_taken') throw error
       return insert(child_id, gap)

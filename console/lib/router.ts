@@ -28,7 +28,9 @@ export const leaveGuard: { ask?: (() => boolean) | undefined; back?: (() => void
 export function go(href: string, { replace = false } = {}): void {
   if (!replace && leaveGuard.ask && !leaveGuard.ask()) return
   history.replaceState({ ...history.state, top: scrollY }, '')
-  history[replace ? 'replaceState' : 'pushState']({}, '', href)
+  // After a double click, Back would seem to do nothing.
+  const isHere = new URL(href, location.href).href === location.href
+  history[replace || isHere ? 'replaceState' : 'pushState']({}, '', href)
   const before = place.peek().path
   place.value = here()
   if (before !== place.peek().path) scrollTo(0, 0)

@@ -127,6 +127,7 @@ const Row = <T,>({ row, columns, index, top }: Omit<Made<T>, 'drawn'>) => (
 
 /** j and k, or the arrows, move from row to row; the row's link has the focus. */
 function moveByKeys(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
+  if (event.ctrlKey || event.metaKey || event.altKey) return
   const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key]
   const target = event.target as HTMLElement
   if (!step || !target.matches('.row-link')) return

@@ -16,6 +16,8 @@ export const DateField = ({ label, value, onChange, fault }: Props) => (
   <Field
     label={label}
     type="datetime-local"
+    // Otherwise a year has six digits, and takes those of the hour that are typed after it.
+    max="9999-12-31T23:59"
     value={value ? toField(value) : ''}
     onInput={(text) => onChange(fromField(text))}
     hint={hintOf(value)}

@@ -128,6 +128,17 @@ it('a bar, or its row of the table, leads to its period; times are local, and sa
   await expect.poll(() => page.getByLabel('From').inputValue()).toBe('2026-07-22T09:14')
 })
 
+it('takes a date alone from an address, and no time that its fields cannot show', async () => {
+  const page = await opened(await admin(), '/admin/audit?from=2026-01-22')
+  await expect.poll(() => page.getByLabel('From').inputValue()).toBe('2026-01-22T01:00')
+  await rows(page).last().waitFor()
+  for (const from of ['+275760-09-13T00:00:00Z', '-000001-01-01T00:00:00Z', 'yesterday']) {
+    await page.goto(`/admin/audit?from=${encodeURIComponent(from)}`)
+    await rows(page).last().waitFor()
+    expect(await page.getByLabel('From').inputValue()).toBe('')
+  }
+})
+
 it('exports the lines that the command line exports, and can be stopped', async () => {
   const ada = await admin()
   await auditRows(test, 450)

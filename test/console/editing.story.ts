@@ -148,6 +148,37 @@ it('unsaved text: leaving asks; it outlives a session that ended, and nobody els
   expect(await editor.innerText()).not.toContain('unsaved words')
 })
 
+it('unsaved text of several cells is kept when Back leaves them, and closing the tab asks', async () => {
+  ada = await test.account({ username: 'hollerith' })
+  const ids = [await make({ label: 'One' }), await make({ label: 'Two' })]
+  const page = await person(test, ada.cookie)
+  const open = async (at: number): Promise<Locator> => {
+    await page.locator(`main a[href$="${ids[at]}"]`).click()
+    await press(page, 'Edit')
+    const editor = page.getByRole('textbox', { name: 'JSON of the cell' })
+    await isIn(editor)
+    return editor
+  }
+  await page.goto('/admin/cells')
+  for (const at of [0, 1]) {
+    await paste(page, await open(at), `{"label": "unsaved words ${at}"}`)
+    await expect.poll(() => page.title()).toContain('•')
+    await page.goBack()
+    await page.getByRole('heading', { name: 'Cells' }).waitFor()
+  }
+  const asked: string[] = []
+  page.on('dialog', (dialog) => {
+    asked.push(dialog.type())
+    void dialog.dismiss()
+  })
+  await page.close({ runBeforeUnload: true })
+  await expect.poll(() => asked).toEqual(['beforeunload'])
+  for (const at of [0, 1]) {
+    expect(await (await open(at)).innerText()).toContain(`unsaved words ${at}`)
+    await page.goBack()
+  }
+})
+
 it('says why nothing was saved, and keeps what was typed if it may no longer be saved', async () => {
   ada = await test.account({ username: 'babbage' })
   const root = await test.account({ username: 'root', roles: ['admin'] })

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest'
+import { sql } from '../../src/db/db.ts'
 import { consoleForFile, person } from './browser.ts'
+import { toTheEnd } from './rows.ts'
 
 /** Without the stream, a page learns of its own changes only from itself. */
 const test = await consoleForFile({
@@ -55,4 +57,64 @@ it('the page of a role shows at once who holds it after it was given and ended',
   await expect.poll(() => page.locator('dialog').count()).toBe(0)
   await toRole()
   await page.getByText('Nobody holds it').waitFor()
+})
+
+it('a role that was assigned meanwhile is there when the person comes back to the window', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace' })
+  const page = await person(test, grace.cookie)
+  await page.goto('/admin')
+  await page.getByRole('heading', { name: 'Home' }).waitFor()
+  await ada.client.role_grant_assign({ to_account_id: grace.id, role: 'admin' })
+  await page.evaluate(() => dispatchEvent(new Event('focus')))
+  await page.getByRole('link', { name: 'People', exact: true }).waitFor()
+})
+
+it('Back from a person to the end of a long list returns to its row, which shows the role that was given', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  await test.service.app.db.run(sql`
+    insert into account (username, password_hash, created_at)
+    select name, '!', now() - i * interval '1 minute' from generate_series(1, 900) i, lateral (select 'many' || i as name) named`)
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/people')
+  await page.getByText(/ loaded$/).waitFor()
+  await toTheEnd(page, 901)
+  const last = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'ada', exact: true }) })
+  const before = await last.boundingBox()
+  await page.getByRole('link', { name: 'ada', exact: true }).click()
+  await page.getByRole('button', { name: 'Give role' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Role', { exact: true }).selectOption('editor')
+  await dialog.getByRole('button', { name: 'Assign editor' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  await page.goBack()
+  await last.getByText('editor').waitFor()
+  await expect.poll(() => last.boundingBox()).toEqual(before)
+})
+
+it('a long list is not read again page by page whenever somebody comes back to the window', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  await test.service.app.db.run(sql`
+    insert into account (username, password_hash) select 'many' || i, '!' from generate_series(1, 900) i`)
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/people')
+  await page.getByText(/ loaded$/).waitFor()
+  await toTheEnd(page, 901)
+  await page.clock.install()
+  const asked: string[] = []
+  page.on('request', (request) => asked.push(request.postDataJSON()?.method))
+  const hide = (hidden: boolean): Promise<void> =>
+    page.evaluate((value) => {
+      Object.defineProperty(document, 'hidden', { value, configurable: true })
+      document.dispatchEvent(new Event('visibilitychange'))
+    }, hidden)
+  // After five minutes a hidden tab closes its socket, and opens it again when it is shown.
+  await hide(true)
+  await page.clock.fastForward(301_000)
+  await hide(false)
+  await page.evaluate(() => dispatchEvent(new Event('focus')))
+  await expect.poll(() => asked).toContain('role_grant_offer_list')
+  await page.clock.runFor(3_000)
+  await page.waitForLoadState('networkidle')
+  expect(asked).not.toContain('admin_account_list')
 })

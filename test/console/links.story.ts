@@ -206,7 +206,7 @@ it('relations: to itself, in a circle, hundreds, without hidden ones; removed by
   await page.getByText('+ 188 or more, below').waitFor()
   expect(await page.getByRole('img').locator('g').count()).toBe(12)
   for (const shown of [388, 489]) {
-    await page.getByRole('button', { name: 'Show more' }).click()
+    await page.getByRole('button', { name: 'Show more', exact: true }).click()
     await page.getByText(new RegExp(`^\\+ ${shown}( or)? more, below`)).waitFor()
   }
   // The tabs count to 500; the list goes on, and says how much of it is shown.
@@ -226,4 +226,41 @@ it('relations: to itself, in a circle, hundreds, without hidden ones; removed by
   expect(await page.getByText('Only the first').count()).toBe(0)
   await page.getByRole('combobox').fill(await make('Last'))
   await expect.poll(() => add.getAttribute('aria-disabled')).toBe(null)
+})
+
+it('an item far down a long list is moved, removed and put back there, and the handle keeps the focus', async () => {
+  const book = await withItems('last')
+  const child = await make('page')
+  for (let n = 0; n < 620; n++) await itemRow(test, book, `0${n.toString(36).padStart(2, '0')}V`, child)
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/cells/${book}/items`)
+  const more = page.getByRole('button', { name: 'Show more', exact: true })
+  for (let n = 1; n < 4; n++) {
+    await page.getByText(`Only the first ${n * 200} are shown.`).waitFor()
+    await more.click()
+  }
+  await handle(page, 621).focus()
+  for (const key of ['Space', 'ArrowUp', 'ArrowUp', 'Space']) await page.keyboard.press(key)
+  const undo = page.getByRole('button', { name: 'Undo' })
+  await undo.waitFor()
+  await hasFocus(handle(page, 619))
+  const isAt = async (n: number): Promise<void> => {
+    await expect.poll(() => page.locator('.items li').count()).toBe(621)
+    await expect
+      .poll(() =>
+        page
+          .locator('.items li')
+          .nth(n - 1)
+          .innerText(),
+      )
+      .toContain('last')
+  }
+  await isAt(619)
+  await undo.click()
+  await isAt(621)
+  await page.locator('.items li').last().getByRole('button', { name: 'More actions' }).click()
+  await page.getByRole('menuitem', { name: 'Remove' }).click()
+  await expect.poll(() => page.locator('.items li').count()).toBe(620)
+  await undo.click()
+  await isAt(621)
 })
