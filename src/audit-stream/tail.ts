@@ -89,10 +89,16 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
       asked.promise.catch(() => {})
     }
     const { promise } = asked
+    read()
+    return promise
+  }
+
+  function read(): void {
     running ??= run().finally(() => {
       running = undefined
+      // Somebody may have asked after the last check.
+      if (asked) read()
     })
-    return promise
   }
 
   const wake = (): void => void fresh()

@@ -181,7 +181,9 @@ describe('auditStream', () => {
   })
 
   it('ends at once when `lost` aborts its signal', async () => {
-    vi.mocked(Math.random).mockReturnValue(1)
+    // No pause ever ends.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
     const host = new AbortController()
     const items = auditStream({
       url: 'http://127.0.0.1:1',
@@ -189,8 +191,6 @@ describe('auditStream', () => {
       signal: host.signal,
       lost: () => host.abort(new Error('given up')),
     })
-    const began = performance.now()
     await expect(items.next()).rejects.toThrow('given up')
-    expect(performance.now() - began).toBeLessThan(1_000)
   })
 })

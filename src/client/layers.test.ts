@@ -133,6 +133,13 @@ describe('retry with a deadline', () => {
     expect(key(seen[5] as (typeof seen)[0])).not.toBe(key(seen[0] as (typeof seen)[0]))
   })
 
+  it.each([2 ** 31, Number.POSITIVE_INFINITY])('repeats a call for %s ms', async (deadline_ms) => {
+    const { client, answer, seen } = await withDeadline(deadline_ms)
+    answer(lost)
+    await client.cell_create({ data: {} })
+    expect(seen).toHaveLength(2)
+  })
+
   it('has keys without crypto.randomUUID, which browsers have only over https', async () => {
     const { client, seen } = await withDeadline()
     const getRandomValues = (into: BigUint64Array<ArrayBuffer>) => webcrypto.getRandomValues(into)

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { afterAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   failureRow,
   type LabContext,
@@ -66,6 +66,22 @@ describe('a mutation', () => {
     }
     expect(await lab.outcome(sleeps)).toEqual({ status: 504, reason: 'timeout', ...undone })
     expect(await lab.outcome(async ({ db }) => db.run(write('kept')))).toMatchObject({ status: 200 })
+  })
+
+  it('that is not done 30 s after it began its transaction is undone and answered, and leaves its place', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const hangs = async ({ db }: LabContext) => {
+      await db.run(write('lost'))
+      vi.advanceTimersByTime(30_000)
+      await new Promise(() => {})
+    }
+    expect(await lab.outcome(hangs)).toEqual({ status: 504, reason: 'timeout', ...undone })
+    let isAlone = false
+    await lab.answer(async ({ app }) => {
+      isAlone = app.gate.isAlone(lab.ada.id)
+    })
+    expect(isAlone).toBe(true)
   })
 })
 

@@ -155,9 +155,20 @@ async function run<T>(
     () => app.audit.statement(rows, caller),
     (answer) => app.audit.settle(answer, rows),
   )
-  tx.afterCommit(() => {
-    if (rows.length > 0 || notifications.length > 0)
-      app.hub.publish({ notifications, closings: closingsOf(rows), wroteAudit: rows.length > 0, origin })
+  tx.afterCommit(async () => {
+    try {
+      // The work was committed as one statement. If this fails, all else is still published.
+      if (toActors) await addressAccounts(app.db.readOnly, toActors)
+    } finally {
+      const addressed = notifications.filter(({ account_id }) => account_id !== '')
+      if (rows.length > 0 || addressed.length > 0)
+        app.hub.publish({
+          notifications: addressed,
+          closings: closingsOf(rows),
+          wroteAudit: rows.length > 0,
+          origin,
+        })
+    }
   })
   let outcome: { result: T } | { refused: ServiceError }
   try {
@@ -168,27 +179,26 @@ async function run<T>(
   } finally {
     hasEnded = true
   }
-  if (toActors) await addressAccounts(tx.isCommitted ? app.db.readOnly : tx, toActors, notifications)
+  if (toActors && !tx.isCommitted) {
+    await addressAccounts(tx, toActors)
+    toActors = undefined
+  }
   return outcome
 }
 
 /**
- * Sockets belong to accounts, so a notification to an actor goes to its account; it is dropped if the actor has none.
+ * Sockets belong to accounts, so a notification to an actor goes to its account. One to an actor that does not exist
+ * keeps an empty account.
  */
 async function addressAccounts(
   db: Pick<Queryable, 'rows'>,
   toActors: readonly (readonly [actor_id: string, Notification])[],
-  notifications: Notification[],
 ): Promise<void> {
   const ids = [...new Set(toActors.map(([id]) => id))]
   const rows = await db.rows<{ id: string; account_id: string }>(sql`
     select id, account_id from actor where id = ${anyOf(ids)}`)
   const accounts = new Map(rows.map(({ id, account_id }) => [id, account_id]))
-  for (const [id, one] of toActors) {
-    const account_id = accounts.get(id.toLowerCase())
-    if (account_id) one.account_id = account_id
-    else notifications.splice(notifications.indexOf(one), 1)
-  }
+  for (const [id, one] of toActors) one.account_id = accounts.get(id.toLowerCase()) ?? ''
 }
 
 /**

@@ -6,6 +6,7 @@ import {
   successRow,
   write,
 } from '../../test/helpers/mutation-lab.ts'
+import { openSocket } from '../../test/helpers/sockets.ts'
 import { cells } from '../cells/own-methods.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
@@ -154,6 +155,31 @@ describe('once committed', () => {
       await next(context)
     })
     expect(done).toEqual({ status: 500, reason: 'internal_error', ...kept })
+  })
+})
+
+it('without the account of an actor only the notification to that actor is lost', async () => {
+  const socket = await openSocket(lab.test.url, { cookie: lab.ada.cookie })
+  const revoked = { role_grant_id: other, role: 'admin', scope_id: null }
+  const notifies = async (context: LabContext) => {
+    await single(context)
+    await lab.admin.query('alter table actor rename to actor_away')
+    context.notify({ actor_id: lab.ada.actor_id }, 'role_grant_revoke', { ...revoked, reason: 'lost' })
+    context.notify(lab.ada.id, 'role_grant_revoke', { ...revoked, reason: 'heard' })
+  }
+  lab.work = notifies
+  const { status } = await lab
+    .reply()
+    .finally(() => lab.admin.query('alter table actor_away rename to actor'))
+  expect([status, await lab.notes(), await lab.audited(), lab.effects]).toEqual([
+    200,
+    kept.notes,
+    kept.audit,
+    kept.effects,
+  ])
+  expect(await socket.next()).toMatchObject({ params: { reason: 'heard' } })
+  expect(lab.captured.lines().findLast(({ event }) => event === 'effect_failed')).toMatchObject({
+    msg: 'an effect after commit failed',
   })
 })
 

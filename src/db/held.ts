@@ -47,9 +47,16 @@ export type Held = {
   failed?: unknown
   /** The only statement has committed. */
   isCommitted: boolean
+  /** The only statement was sent, and has committed as far as is known. */
+  mayBeCommitted: boolean
   /** The connection; the first call takes it. Rejects with `service_unavailable`. */
   client(): Promise<Slot>
   isOverdue(): boolean
+  /**
+   * Rejects when the time limit is exceeded, as the work may wait for something that never happens; but not if it may
+   * be committed.
+   */
+  readonly overdue: Promise<never>
   /** Ends the transaction. */
   release(isBroken: boolean): void
 }
@@ -64,31 +71,37 @@ export function hold(pool: Pool, level: string, isNameless: boolean): Held {
   let timer: NodeJS.Timeout | undefined
   let isOverdue = false
   let isEnded = false
+  const overdue = Promise.withResolvers<never>()
+  overdue.promise.catch(() => {})
   const take = async (): Promise<Slot> => {
     slot = await pool.connect()
     slot.isNameless = isNameless
     timer = setTimeout(() => {
       isOverdue = true
       slot?.release(true)
+      if (!held.mayBeCommitted) overdue.reject(refusal('timeout'))
     }, transactionLimitMs)
     return slot
   }
-  return {
+  const held: Held = {
     level,
     isUsed: false,
     isCommitted: false,
+    mayBeCommitted: false,
     client: async () => {
       if (isEnded) throw new Error('The transaction has ended: await all of its statements within its work.')
       taken ??= take()
       return await taken
     },
     isOverdue: () => isOverdue,
+    overdue: overdue.promise,
     release: (isBroken) => {
       isEnded = true
       clearTimeout(timer)
       if (slot && !isOverdue) slot.release(isBroken || isWornOut(slot))
     },
   }
+  return held
 }
 
 /** The connection with its transaction begun. BEGIN goes out with the first statement; `run` checks for its failure. */
@@ -107,9 +120,11 @@ export async function alone<T>(
 ): Promise<T | undefined> {
   held.isUsed = true
   const client = await held.client()
+  held.mayBeCommitted = true
   try {
     const { rows } = await confirmed(client, () => pool.sendAlone(client, query))
     held.isCommitted = rows.length > 0
+    held.mayBeCommitted = held.isCommitted
     return rows[0] as T | undefined
   } catch (error) {
     if (isOfLast(error)) throw new LastFailed(error as Error)
@@ -129,7 +144,7 @@ export async function run<R>(held: Held, work: () => Promise<R>): Promise<R> {
   const { isOverdue, release } = held
   const own = { isOpen: true }
   try {
-    const result = await enclosing.run(own, work)
+    const result = await Promise.race([enclosing.run(own, work), held.overdue])
     // A statement that was not awaited may still wait for the connection.
     if (held.isUsed) await held.client()
     const failed = await held.begun

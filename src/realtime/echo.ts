@@ -8,7 +8,7 @@ export class Echo {
   readonly #node: string
   readonly #channel: string
   #asked = 0
-  #awaited: { payload: string; resolve(isHeard: boolean): void } | undefined
+  readonly #awaited = new Map<string, (isHeard: boolean) => void>()
 
   constructor(node: string, channel: string) {
     this.#node = node
@@ -17,14 +17,14 @@ export class Echo {
 
   /** Call it with every payload received. */
   hear(payload: string): void {
-    if (payload === this.#awaited?.payload) this.#awaited.resolve(true)
+    this.#awaited.get(payload)?.(true)
   }
 
   /** Resolves to the seconds until the connection heard itself, or undefined if it did not; rejects if it is lost. */
   async of(client: pg.Client): Promise<number | undefined> {
     const payload = `${this.#node} ping ${++this.#asked}`
     const { promise, resolve } = Promise.withResolvers<boolean>()
-    this.#awaited = { payload, resolve }
+    this.#awaited.set(payload, resolve)
     const began = performance.now()
     const timer = setTimeout(resolve, answerMs, false).unref()
     try {
@@ -32,6 +32,7 @@ export class Echo {
       return (await promise) ? since(began) : undefined
     } finally {
       clearTimeout(timer)
+      this.#awaited.delete(payload)
     }
   }
 }

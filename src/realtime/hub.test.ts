@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
@@ -7,9 +7,14 @@ import type { TestAccount } from '../testing/index.ts'
 import type { Committed } from './committed.ts'
 import type { Connection } from './connection.ts'
 
+// Fakes the intervals, so that the regular check finds nothing before the code under test does.
+const intervals = ['setInterval', 'clearInterval'] as const
+vi.useFakeTimers({ toFake: [...intervals] })
+
 let statements: string[] = []
 const test = await serviceForFile({ max_connections: 20, onStatement: (text) => void statements.push(text) })
 const ada = await test.account({ roles: ['admin', 'keeper'] })
+afterAll(() => void vi.useRealTimers())
 
 type Heard = { lost: string[]; heard: Committed[]; remove(): void }
 const open: Heard[] = []
@@ -86,6 +91,27 @@ describe('a check', () => {
     await test.service.app.hub.check()
     expect(statements).toEqual([])
   })
+})
+
+it('a doubt that follows another is answered only once its own COMMIT had time to finish', async () => {
+  vi.useFakeTimers({ toFake: [...intervals, 'setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useFakeTimers({ toFake: [...intervals] }))
+  const { db, hub } = test.service.app
+  const bob = await test.account()
+  const socket = add({ account_id: bob.id, credential: await sessionOf(bob) })
+  const checks = () => statements.filter((text) => text.includes('judged')).length
+  statements = []
+  hub.doubt()
+  vi.advanceTimersByTime(900)
+  hub.doubt()
+  vi.advanceTimersByTime(100)
+  await expect.poll(checks).toBe(1)
+  await db.run(sql`delete from auth_session where account_id = ${bob.id}::uuid`)
+  vi.advanceTimersByTime(1_000)
+  await expect.poll(() => socket.lost).toEqual(['revoked'])
+  vi.advanceTimersByTime(10_000)
+  await hub.check()
+  expect(checks()).toBe(3)
 })
 
 describe('what was committed', () => {

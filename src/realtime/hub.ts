@@ -175,10 +175,18 @@ export function createHub(options: HubOptions): Hub {
     safely(() => deliver(unheard))
   }
   let doubted: NodeJS.Timeout | undefined
+  let isDoubtedAgain = false
+  const doubt = (): void => {
+    // The COMMIT of this doubt may take longer than is left of the wait.
+    if (doubted) isDoubtedAgain = true
+    else doubted = setTimeout(recheck, doubtMs).unref()
+  }
   const recheck = (): void => {
     doubted = undefined
     catchUp()
     safely(() => send({ ...unheard, gap: true }))
+    if (isDoubtedAgain) doubt()
+    isDoubtedAgain = false
   }
 
   return {
@@ -194,9 +202,7 @@ export function createHub(options: HubOptions): Hub {
       safely(() => deliver(committed))
       safely(() => send(committed))
     },
-    doubt: () => {
-      doubted ??= setTimeout(recheck, doubtMs).unref()
-    },
+    doubt,
     receive: (committed) => safely(() => deliver(committed, true)),
     listen: (hear) => {
       listeners.add(hear)
