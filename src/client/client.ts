@@ -4,7 +4,6 @@ import type { InputOf, Method, OutputOf, ReasonOf } from '../core/method.ts'
 import type { Route } from '../core/route.ts'
 import type { Routes } from '../routes.ts'
 import { type Answer, CellkeepError, type CommonReason, TransportError } from './errors.ts'
-import { timerMs } from './timer.ts'
 
 export { type Answer, CellkeepError, type CommonReason, TransportError } from './errors.ts'
 
@@ -174,7 +173,7 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
   const ask = (options.use ?? []).reduceRight((next, layer) => layer(next, to), post)
   const signalOf = (call: CallOptions = {}): AbortSignal | undefined => {
     const timeout = call.timeout ?? options.timeout
-    const own = timeout && AbortSignal.timeout(timerMs(timeout))
+    const own = timeout && AbortSignal.timeout(timeout)
     const signals = [options.signal, call.signal, own].filter(Boolean) as AbortSignal[]
     return signals[0] && AbortSignal.any(signals)
   }

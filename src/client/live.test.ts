@@ -268,10 +268,6 @@ describe('a line that breaks', () => {
     expect(await live.try.account_verify()).toMatchObject({ ok: false, error: { reason: 'not_connected' } })
     wire.close()
   })
-
-  it.each([2 ** 31, Number.POSITIVE_INFINITY])('waits for the connection for %s ms', async (patienceMs) => {
-    expect(await liveOf({ patienceMs }).account_verify()).toMatchObject({ id: ada.id })
-  })
 })
 
 describe('the way back', () => {

@@ -16,7 +16,6 @@ import {
   table,
 } from './client.ts'
 import { type Ending, endingOf, type Retry, refusalOf, waitOf } from './live-retry.ts'
-import { timerMs } from './timer.ts'
 
 export type { Ending } from './live-retry.ts'
 
@@ -120,7 +119,7 @@ function createCalls(patienceMs: number) {
       one.timer = setTimeout(() => {
         unsent = unsent.filter((other) => other !== one)
         reject(one, 'not_connected', {})
-      }, timerMs(patienceMs))
+      }, patienceMs)
     })
   const opened = (to: (text: string) => void): void => {
     write = to

@@ -1,5 +1,4 @@
 import type { Answer, Layer } from './client.ts'
-import { timerMs } from './timer.ts'
 
 /** Names of methods that read; a test of `retry` compares them with the built-in methods. */
 const reads = /[_.](get|list|history|lookup|search|verify|discover|preview|explain|activity|status)$/
@@ -38,7 +37,9 @@ export const retry =
       const isRead = reads.test(method)
       if (!isRead && (!deadline_ms || keyless.has(method))) return await next(method, params, signal)
       const began = Date.now()
-      const limits = [signal, deadline_ms && AbortSignal.timeout(timerMs(deadline_ms))].filter((one) => !!one)
+      const limits = [signal, deadline_ms && AbortSignal.timeout(Math.min(deadline_ms, 2e9) | 0)].filter(
+        (one) => !!one,
+      )
       const limit = limits.length ? AbortSignal.any(limits as AbortSignal[]) : undefined
       const query = new URLSearchParams({ method, id: '1', params: JSON.stringify(params ?? null) })
       // In pages that came over plain http, browsers have no `crypto.randomUUID`.
