@@ -14,7 +14,7 @@ export const signInGroups: Group[] = [
     mutants: [
       ['(await isFramed(response)) || ', ''],
       ['|| !(await isPlain(response))) return', ') return'],
-      ['if (await isFramed(response)) return undefined', ''],
+      ['|| (await isFramed(response))) return undefined', ') return undefined'],
       ['crossOrigin !== false || ', ''],
       ['|| topOrigin !== undefined', ''],
       ['return isWhole && (', 'return ('],
@@ -87,7 +87,7 @@ export const signInGroups: Group[] = [
     file: 'src/passkeys/renew.ts',
     tests: ['src/passkeys/passkeys.test.ts', 'src/sign-in/reauthenticate.test.ts'],
     mutants: [
-      ['if (session_id !== credential.id)', 'if (false)'],
+      ['if (session_id !== context.credential.id)', 'if (false)'],
       ['|| proven.account_id !== account.id', ''],
       ['|| !proven.is_verified', ''],
     ],
