@@ -37,6 +37,7 @@ export const retry =
       const isRead = reads.test(method)
       if (!isRead && (!deadline_ms || keyless.has(method))) return await next(method, params, signal)
       const began = Date.now()
+      // Timers take whole milliseconds, and one that is longer would fire at once.
       const limits = [signal, deadline_ms && AbortSignal.timeout(Math.min(deadline_ms, 2e9) | 0)].filter(
         (one) => !!one,
       )

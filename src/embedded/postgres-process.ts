@@ -95,9 +95,9 @@ export async function startPostgres(
 }
 
 /**
- * Locks the file until the last copy of this descriptor is closed. The server inherits it with its log, so that the
- * lock lasts as long as any of its processes. Unlike its own lock files, which hold a pid, this works across containers,
- * and on a network file system across machines. Without the program `flock` it counts as taken.
+ * Locks the file until the last copy of this descriptor is closed. PostgreSQL inherits it as its log, so the lock lasts
+ * as long as any of its processes. It holds across containers, and on a network file system across machines; the lock
+ * files of PostgreSQL do not, because they hold a pid. Without the program `flock` the lock counts as taken.
  */
 const lock = (fd: number): Promise<boolean> =>
   new Promise((resolve) => {
