@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   failureRow,
   type LabContext,
@@ -231,4 +231,20 @@ it('work that finds the service unavailable after the commit is not told that no
     kept.audit,
     kept.effects,
   ])
+})
+
+it('a statement that is under way at the time limit may be committed, and its caller is told so', async () => {
+  await lab.admin.query('begin; lock table note in exclusive mode')
+  onTestFinished(async () => void (await lab.admin.query('rollback')))
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  lab.work = async (context) => await single(context)
+  const reply = lab.reply()
+  const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+  await expect.poll(async () => (await lab.admin.query(waiting)).rowCount).toBe(1)
+  vi.advanceTimersByTime(30_000)
+  const { status, json } = await reply
+  expect([status, json]).toMatchObject([503, { error: { data: { outcome: 'unknown' } } }])
+  await lab.admin.query('commit')
+  await expect.poll(lab.notes).toEqual(kept.notes)
 })

@@ -45,10 +45,8 @@ export type Held = {
   begun?: Promise<unknown>
   /** The first error of a statement of the work, which need not have been awaited. */
   failed?: unknown
-  /** The only statement has committed. */
-  isCommitted: boolean
-  /** The only statement was sent, and has committed as far as is known. */
-  mayBeCommitted: boolean
+  /** Of a statement that is the whole transaction; while it is `sent`, it may have committed. */
+  lone: 'none' | 'sent' | 'committed'
   /** The connection; the first call takes it. Rejects with `service_unavailable`. */
   client(): Promise<Slot>
   isOverdue(): boolean
@@ -79,15 +77,14 @@ export function hold(pool: Pool, level: string, isNameless: boolean): Held {
     timer = setTimeout(() => {
       isOverdue = true
       slot?.release(true)
-      if (!held.mayBeCommitted) overdue.reject(refusal('timeout'))
+      if (held.lone === 'none') overdue.reject(refusal('timeout'))
     }, transactionLimitMs)
     return slot
   }
   const held: Held = {
     level,
     isUsed: false,
-    isCommitted: false,
-    mayBeCommitted: false,
+    lone: 'none',
     client: async () => {
       if (isEnded) throw new Error('The transaction has ended: await all of its statements within its work.')
       taken ??= take()
@@ -120,11 +117,10 @@ export async function alone<T>(
 ): Promise<T | undefined> {
   held.isUsed = true
   const client = await held.client()
-  held.mayBeCommitted = true
+  held.lone = 'sent'
   try {
     const { rows } = await confirmed(client, () => pool.sendAlone(client, query))
-    held.isCommitted = rows.length > 0
-    held.mayBeCommitted = held.isCommitted
+    held.lone = rows.length > 0 ? 'committed' : 'none'
     return rows[0] as T | undefined
   } catch (error) {
     if (isOfLast(error)) throw new LastFailed(error as Error)

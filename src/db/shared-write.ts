@@ -46,7 +46,7 @@ export function sharedWrites(pool: Pool): Share {
     writers.set(by, writer as (entry: unknown) => Promise<unknown>)
     try {
       const row = await writer(entry)
-      if (row) held.isCommitted = true
+      if (row) held.lone = 'committed'
       return row
     } catch (error) {
       // All entries got this error; each call answers with one of its own.

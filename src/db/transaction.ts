@@ -162,7 +162,7 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
   const tx: Transaction = {
     ...queryable(async (query) => {
       if (held.isOverdue()) throw refusal('timeout')
-      if (held.isCommitted) throw new Error('The transaction is committed: its only statement has run.')
+      if (tx.isCommitted) throw new Error('The transaction is committed: its only statement has run.')
       const client = await begin(held)
       return await pool.send(client, query).catch((error) => {
         held.failed ??= error
@@ -170,10 +170,10 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
       })
     }),
     get mayBeAlone() {
-      return !isCareful && level === 'read committed' && !held.isUsed && !held.isCommitted
+      return !isCareful && level === 'read committed' && !held.isUsed && held.lone === 'none'
     },
     get isCommitted() {
-      return held.isCommitted
+      return held.lone === 'committed'
     },
     alone: (query, isOfLast) => alone(pool, held, query, isOfLast),
     share: (by, entry, make) => how.share(held, by, entry, make),
@@ -188,7 +188,7 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
     const [result, last] = await run(held, async () => {
       if (how.isInTurn) await tx.run(turn)
       const result = await work(tx)
-      const statement = held.isCommitted ? undefined : beforeCommit?.[0]()
+      const statement = tx.isCommitted ? undefined : beforeCommit?.[0]()
       return [result, statement && { statement, client: await begin(held) }] as const
     })
     const sent = last && sendLast(last.client, last.statement)
@@ -197,7 +197,7 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
     for (const effect of effects) await runEffect(pool, effect)
     return result
   } catch (error) {
-    if (!held.isCommitted) throw error
+    if (!tx.isCommitted) throw error
     for (const effect of effects) await runEffect(pool, effect)
     throw new FailedAfterCommit(error)
   }
