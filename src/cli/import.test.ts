@@ -57,6 +57,15 @@ describe('account import', () => {
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('already exists')])
   })
 
+  it('takes blank lines at the end for none', async () => {
+    await write('blank.jsonl', [...users('blank', 2), '', ' \r', '', ''])
+    const { code, stdout } = await cellkeep([...all, 'blank.jsonl'])
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/^lines +2\nimported +2\nskipped +0\nrefused +0\n/),
+    ])
+  })
+
   it('that reaches no database leaves no report, which would be in the way of the next try', async () => {
     await write('early.jsonl', users('early', 1))
     const args = [...all, 'early.jsonl', '--report', 'early-refused.jsonl']

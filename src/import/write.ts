@@ -17,7 +17,8 @@ export type Written = { made: { id: string; line: number }[]; taken: Taken[] }
 /**
  * Makes the accounts of a batch without waiting for the disk: the next run repeats what a crash of the database loses,
  * and `settle` waits once at the end. Lines that are neither made nor taken were imported before. A lock lets one
- * import of a source write at a time; two sources conflict at usernames only, which both insert in order.
+ * import of a source write at a time. Two sources insert the same usernames in order; if the same e-mails make them
+ * deadlock, the transaction runs again.
  */
 export async function writeBatch(db: Queryable, { source, rows: given, floorMs }: Batch): Promise<Written> {
   const rows = given.map((row) => ({ id: randomUUID(), ...row }))
