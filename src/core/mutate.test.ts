@@ -68,11 +68,16 @@ describe('a mutation', () => {
     expect(await lab.outcome(async ({ db }) => db.run(write('kept')))).toMatchObject({ status: 200 })
   })
 
-  it('that is not done 30 s after it began its transaction is undone and answered, and leaves its place', async () => {
+  it.each([
+    { place: 'in its transaction', statements: [write('lost')] },
+    { place: 'before its first statement', statements: [] },
+  ])('that waits $place for something that never happens is undone and answered after 30 s, and leaves its place', async ({
+    statements,
+  }) => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const hangs = async ({ db }: LabContext) => {
-      await db.run(write('lost'))
+      for (const statement of statements) await db.run(statement)
       vi.advanceTimersByTime(30_000)
       await new Promise(() => {})
     }
@@ -82,6 +87,16 @@ describe('a mutation', () => {
       isAlone = app.gate.isAlone(lab.ada.id)
     })
     expect(isAlone).toBe(true)
+  })
+
+  it('that writes first 30 s after it began writes nothing', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const isLate = async ({ db }: LabContext) => {
+      vi.advanceTimersByTime(30_000)
+      await db.run(write('late'))
+    }
+    expect(await lab.outcome(isLate)).toEqual({ status: 504, reason: 'timeout', ...undone })
   })
 })
 
