@@ -69,25 +69,26 @@ describe('a mutation', () => {
   })
 
   it.each([
-    { place: 'in its transaction', statements: [write('lost')] },
-    { place: 'before its first statement', statements: [] },
-  ])('that waits $place for something that never happens is undone and answered after 30 s, and leaves its place', async ({
-    statements,
-  }) => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    onTestFinished(() => void vi.useRealTimers())
-    const hangs = async ({ db }: LabContext) => {
-      for (const statement of statements) await db.run(statement)
-      vi.advanceTimersByTime(30_000)
-      await new Promise(() => {})
-    }
-    expect(await lab.outcome(hangs)).toEqual({ status: 504, reason: 'timeout', ...undone })
-    let isAlone = false
-    await lab.answer(async ({ app }) => {
-      isAlone = app.gate.isAlone(lab.ada.id)
-    })
-    expect(isAlone).toBe(true)
-  })
+    ['in its transaction', [write('lost')]],
+    ['before its first statement', []],
+  ])(
+    'that waits for ever %s is undone and answered after 30 s, and leaves its place',
+    async (_where, statements) => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+      onTestFinished(() => void vi.useRealTimers())
+      const hangs = async ({ db }: LabContext) => {
+        for (const statement of statements) await db.run(statement)
+        vi.advanceTimersByTime(30_000)
+        await new Promise(() => {})
+      }
+      expect(await lab.outcome(hangs)).toEqual({ status: 504, reason: 'timeout', ...undone })
+      let isAlone = false
+      await lab.answer(async ({ app }) => {
+        isAlone = app.gate.isAlone(lab.ada.id)
+      })
+      expect(isAlone).toBe(true)
+    },
+  )
 
   it('that writes first 30 s after it began writes nothing', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
