@@ -44,9 +44,10 @@ export function sharedWrites(pool: Pool): Share {
   return async <E, V extends Stored>(held: Held, by: object, entry: E, make: () => SharedWrite<E, V>) => {
     const writer = (writers.get(by) ?? writerOf(make())) as (entry: E) => Promise<V | undefined>
     writers.set(by, writer as (entry: unknown) => Promise<unknown>)
+    held.mayBeCommitted = true
     try {
       const row = await writer(entry)
-      if (row) held.isCommitted = true
+      held.isCommitted = row !== undefined
       return row
     } catch (error) {
       // All entries got this error; each call answers with one of its own.
@@ -54,6 +55,8 @@ export function sharedWrites(pool: Pool): Share {
       const refused = afterSending(error)
       if (refused instanceof ServiceError && refused.outcome === 'unknown') throw refused
       return undefined
+    } finally {
+      held.mayBeCommitted = held.isCommitted
     }
   }
 
