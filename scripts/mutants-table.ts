@@ -421,4 +421,9 @@ export const groups: Group[] = [
     tests: ['src/roles/role_grant_explain.test.ts'],
     mutants: [['found.account_id !== account.id && !holdsAdmin(role_grants)', 'false']],
   },
+  {
+    file: 'src/roles/grants.ts',
+    tests: ['src/roles/lost-admin.test.ts'],
+    mutants: [['if (!held) throw', 'if (false) throw']],
+  },
 ]

@@ -68,20 +68,36 @@ describe('a mutation', () => {
     expect(await lab.outcome(async ({ db }) => db.run(write('kept')))).toMatchObject({ status: 200 })
   })
 
-  it('that is not done 30 s after it began its transaction is undone and answered, and leaves its place', async () => {
+  it.each([
+    ['in its transaction', [write('lost')]],
+    ['before its first statement', []],
+  ])(
+    'that waits for ever %s is undone and answered after 30 s, and leaves its place',
+    async (_where, statements) => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+      onTestFinished(() => void vi.useRealTimers())
+      const hangs = async ({ db }: LabContext) => {
+        for (const statement of statements) await db.run(statement)
+        vi.advanceTimersByTime(30_000)
+        await new Promise(() => {})
+      }
+      expect(await lab.outcome(hangs)).toEqual({ status: 504, reason: 'timeout', ...undone })
+      let isAlone = false
+      await lab.answer(async ({ app }) => {
+        isAlone = app.gate.isAlone(lab.ada.id)
+      })
+      expect(isAlone).toBe(true)
+    },
+  )
+
+  it('that writes first 30 s after it began writes nothing', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
-    const hangs = async ({ db }: LabContext) => {
-      await db.run(write('lost'))
+    const isLate = async ({ db }: LabContext) => {
       vi.advanceTimersByTime(30_000)
-      await new Promise(() => {})
+      await db.run(write('late'))
     }
-    expect(await lab.outcome(hangs)).toEqual({ status: 504, reason: 'timeout', ...undone })
-    let isAlone = false
-    await lab.answer(async ({ app }) => {
-      isAlone = app.gate.isAlone(lab.ada.id)
-    })
-    expect(isAlone).toBe(true)
+    expect(await lab.outcome(isLate)).toEqual({ status: 504, reason: 'timeout', ...undone })
   })
 })
 

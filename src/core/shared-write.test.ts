@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { reasonOf } from '../../test/helpers/http.ts'
 import { failureRow, mutationLab, successRow, write } from '../../test/helpers/mutation-lab.ts'
 import { briefly, sql } from '../db/db.ts'
@@ -136,6 +136,18 @@ it('what was stored is answered as such, even if no connection is available by t
   over?.resolve()
   await Promise.all(others)
   expect([await lab.notes(), lab.effects]).toEqual([['a'], ['effect']])
+})
+
+it('one that is under way 30 s after its mutation began is answered as it ends', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const late = lab.outcome(async ({ single }) => {
+    const statement = sql`noted as (${write('late')} returning text)`
+    const stored = single(statement, 'noted', () => {}, { write: notes, key: 'late' })
+    vi.advanceTimersByTime(30_000)
+    await stored
+  })
+  expect(await late).toMatchObject({ status: 200, notes: ['late'], audit: [successRow] })
 })
 
 it('a log that cannot be written does not keep them from being stored', async () => {

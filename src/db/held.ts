@@ -66,19 +66,23 @@ export type Held = {
 export function hold(pool: Pool, level: string, isNameless: boolean): Held {
   let slot: Slot | undefined
   let taken: Promise<Slot> | undefined
-  let timer: NodeJS.Timeout | undefined
   let isOverdue = false
   let isEnded = false
   const overdue = Promise.withResolvers<never>()
   overdue.promise.catch(() => {})
-  const take = async (): Promise<Slot> => {
-    slot = await pool.connect()
-    slot.isNameless = isNameless
-    timer = setTimeout(() => {
+  const limit = (): NodeJS.Timeout =>
+    setTimeout(() => {
       isOverdue = true
       slot?.release(true)
       if (held.lone === 'none') overdue.reject(refusal('timeout'))
     }, transactionLimitMs)
+  // Work that waits for something before its first statement holds the place of its caller.
+  let timer = limit()
+  const take = async (): Promise<Slot> => {
+    clearTimeout(timer)
+    slot = await pool.connect()
+    slot.isNameless = isNameless
+    timer = limit()
     return slot
   }
   const held: Held = {
@@ -87,6 +91,7 @@ export function hold(pool: Pool, level: string, isNameless: boolean): Held {
     lone: 'none',
     client: async () => {
       if (isEnded) throw new Error('The transaction has ended: await all of its statements within its work.')
+      if (isOverdue) throw refusal('timeout')
       taken ??= take()
       return await taken
     },

@@ -44,15 +44,17 @@ export function sharedWrites(pool: Pool): Share {
   return async <E, V extends Stored>(held: Held, by: object, entry: E, make: () => SharedWrite<E, V>) => {
     const writer = (writers.get(by) ?? writerOf(make())) as (entry: E) => Promise<V | undefined>
     writers.set(by, writer as (entry: unknown) => Promise<unknown>)
+    held.lone = 'sent'
     try {
       const row = await writer(entry)
-      if (row) held.lone = 'committed'
+      held.lone = row ? 'committed' : 'none'
       return row
     } catch (error) {
       // All entries got this error; each call answers with one of its own.
       if (error instanceof ServiceError) throw unavailable(error.cause)
       const refused = afterSending(error)
       if (refused instanceof ServiceError && refused.outcome === 'unknown') throw refused
+      held.lone = 'none'
       return undefined
     }
   }

@@ -24,6 +24,15 @@ export const RoleGrantSummary = z.object({
 export const holdsAdmin = (grants: readonly { role: string; scope_id: string | null }[]): boolean =>
   grants.some(({ role, scope_id }) => role === 'admin' && scope_id === null)
 
+/** Refuses an actor that is no global admin any more: it may have lost the role while its call waited for locks. */
+export async function requireAdmin(db: Queryable, { id }: { id: string }): Promise<void> {
+  const held = await db.first(sql`
+    select from role_grant g join actor on actor.id = g.actor_id
+    where actor.id = ${id}::uuid and actor.deleted_at is null
+      and g.role = 'admin' and g.scope_id is null and ${activeGrant}`)
+  if (!held) throw refusal('insufficient_permissions', { required_roles: ['admin'] })
+}
+
 /** The grant of a role to an actor, at a scope or globally. */
 export type GrantInput = {
   actor_id: string

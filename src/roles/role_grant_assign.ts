@@ -6,7 +6,7 @@ import { recorded } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { OrNull, Timestamp, Uuid } from '../wire/types.ts'
-import { auditConferred, confer } from './grants.ts'
+import { auditConferred, confer, requireAdmin } from './grants.ts'
 import { checkScope, RoleName, refuseDestroyed, ScopeKind } from './scope.ts'
 
 export const role_grant_assign = mutation({
@@ -51,6 +51,7 @@ export const role_grant_assign = mutation({
     assertApplicable(spec)
     await lockScope(db, of)
     const account = (await lockAccounts(db, [to_account_id])).get(to_account_id)
+    await requireAdmin(db, actor)
     if (!account || account.deleted_at !== null) {
       if (to_actor_id !== null && !(await isActorOf(db, to_actor_id, to_account_id)))
         throw fail('role_grant_offer_actor_account_mismatch')

@@ -4,6 +4,7 @@ import { recorded } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { OrNull, Text, Uuid } from '../wire/types.ts'
+import { requireAdmin } from './grants.ts'
 import { endGrants, lastAdminAmong, lockActiveGrants } from './revoke.ts'
 
 export const role_grant_revoke = mutation({
@@ -27,6 +28,8 @@ export const role_grant_revoke = mutation({
       )
     if (!app.registry.grantable.includes(grant.role)) throw refuse('role_not_web_grantable')
     if (await lastAdminAmong(work.db, [grant])) throw refuse('cannot_revoke_last_admin')
+    // Of two admins who revoke each other at once, the first succeeds.
+    await requireAdmin(work.db, actor)
     await endGrants(app, work, [grant], { cause: 'admin', revoked_by: actor.id, reason })
     return { ok: true as const, revoked: true as const }
   },

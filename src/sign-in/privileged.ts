@@ -1,5 +1,5 @@
 import { holdSession, type LockedAccount, lockAccounts } from '../accounts/locks.ts'
-import { activeGrant, holdsAnyOf } from '../auth/active-grant.ts'
+import { holdsAnyOf } from '../auth/active-grant.ts'
 import type { Caller } from '../auth/caller.ts'
 import { requireFresh } from '../auth/fresh.ts'
 import type { Actor } from '../auth/identity.ts'
@@ -7,6 +7,7 @@ import type { Configured } from '../auth/ways-in.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
+import { requireAdmin } from '../roles/grants.ts'
 import { builtinRoles } from '../roles/scope.ts'
 
 /**
@@ -44,7 +45,7 @@ export async function lockTarget(
   const locked = await lockAccounts(db, isSession ? [account_id, admin.id] : [account_id])
   if (isSession && !(await holdSession(db, admin.id, credential.id))) throw refusal('authentication_required')
   await requireFresh(app, db.rows, { account: admin, credential })
-  if (!(await isAdmin(db, actor))) throw refusal('insufficient_permissions', { required_roles: ['admin'] })
+  await requireAdmin(db, actor)
   const account = locked.get(account_id)
   if (!account || account.deleted_at !== null) {
     const reason = 'account_not_found'
@@ -57,9 +58,3 @@ export async function lockTarget(
   if (privileged) throw recorded(event, refusal(reason), { reason }, { target_account_id: account_id })
   return account
 }
-
-const isAdmin = async (db: Queryable, { id }: Actor): Promise<boolean> =>
-  (await db.first(sql`
-    select from role_grant g join actor on actor.id = g.actor_id
-    where actor.id = ${id}::uuid and actor.deleted_at is null
-      and g.role = 'admin' and g.scope_id is null and ${activeGrant}`)) !== undefined

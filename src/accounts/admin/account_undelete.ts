@@ -3,8 +3,10 @@ import type { Audit } from '../../audit/audit.ts'
 import { mutation } from '../../core/declare.ts'
 import { account, operation } from '../../core/operation.ts'
 import { type Queryable, sql } from '../../db/db.ts'
+import { requireAdmin } from '../../roles/grants.ts'
 import { Uuid } from '../../wire/types.ts'
 import { auditActors, type Detail, lockAccountFor } from '../ending.ts'
+import type { LockedAccount } from '../locks.ts'
 
 export const account_undelete = mutation({
   doc: 'Restore a deleted account and the actors deleted with it. Its sessions and tokens do not come back. `undeleted` is false if the account is active.',
@@ -17,20 +19,22 @@ export const account_undelete = mutation({
   errors: ['account_not_found'],
   async handler({ account_id }, { actor, credential, db, audit }) {
     const detail = { credential_type: credential.type }
-    const undeleted = await restore(db, audit, { account_id, updated_by: actor.id }, detail)
-    return { ok: true as const, undeleted }
+    const locked = await lockAccountFor(db, 'account_undelete', account_id, detail)
+    // The account may hold roles, which the caller must still be able to give.
+    await requireAdmin(db, actor)
+    return { ok: true as const, undeleted: await restore(db, audit, locked, actor.id, detail) }
   },
 })
 
-/** Clears the tombstone. Actors that were removed on their own stay removed. False if the account is not deleted. */
+/** Clears the tombstone of a locked account. Actors removed on their own stay removed. False if it is not deleted. */
 async function restore(
   db: Queryable,
   audit: Audit,
-  { account_id, updated_by }: { account_id: string; updated_by: string | null },
+  { id: account_id, deleted_at }: LockedAccount,
+  updated_by: string | null,
   detail: Detail,
 ): Promise<boolean> {
-  const account = await lockAccountFor(db, 'account_undelete', account_id, detail)
-  if (account.deleted_at === null) return false
+  if (deleted_at === null) return false
   const { actor_ids } = await db.one<{ actor_ids: string[] }>(sql`
     with back as (
       update account set deleted_at = null, deleted_by = null, updated_at = now(), updated_by = ${updated_by}::uuid
@@ -51,9 +55,10 @@ export const undeleteAccount = operation({
   input: z.strictObject({ account_id: Uuid }),
   event: 'account_undelete',
   errors: ['account_not_found'],
-  handler: async ({ account_id }, { db, audit, detail, by: updated_by }) => ({
-    undeleted: await restore(db, audit, { account_id, updated_by }, detail),
-  }),
+  async handler({ account_id }, { db, audit, detail, by }) {
+    const locked = await lockAccountFor(db, 'account_undelete', account_id, detail)
+    return { undeleted: await restore(db, audit, locked, by, detail) }
+  },
   command: {
     name: 'account undelete',
     args: { account_id: account },
