@@ -1,7 +1,7 @@
 import { pageSize } from '../../core/page.ts'
 import { jsonArray } from '../../db/json.ts'
 import { type Sql, sql } from '../../db/sql.ts'
-import { admitting, me, tiers } from '../access.ts'
+import { admitting, me, tiers, viaFirst } from '../access.ts'
 import { cellText } from '../cells.ts'
 import { grantText } from '../grants/grants.ts'
 import {
@@ -32,7 +32,7 @@ const textBytesMax = 1_048_576
 
 const cell = cellText('c')
 const foundTiers = tiers('f')
-const foundTiersVia = tiers('f', 'f.via')
+const foundTiersVia = tiers('f', viaFirst('f.via'))
 
 export type ListPage = {
   /** JSON text: one cell per row with `cut`, else all cells and, if there is a next page, its first one. Null: none. */
