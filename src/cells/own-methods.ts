@@ -51,6 +51,15 @@ const alone =
   <K extends readonly (string | null)[], V>(read: JoinedRead<K, V>, key: K): Promise<V | undefined> =>
     db.first<V>(read.statement([key]))
 
+const inTransactions = new WeakMap<Queryable, Queryable & Pick<ReadOnly, 'joined'>>()
+
+/** The database of the built-in methods in a transaction: one object, by which they know it again. */
+function inTransaction(db: Queryable): Queryable {
+  const known = inTransactions.get(db) ?? { ...db, joined: alone(db) }
+  inTransactions.set(db, known)
+  return known
+}
+
 type Own<X extends Method, C> = (context: C, input: z.input<X['input']>) => Promise<OutputOf<X>>
 
 function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> {
@@ -64,7 +73,7 @@ function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> 
       fail: refusal,
       // The handler goes on, so it must not be committed here.
       single: singleWithin(db as Queryable, (context as unknown as CellWriter).audit),
-      db: 'joined' in db ? db : { ...db, joined: alone(db) },
+      db: 'joined' in db ? db : inTransaction(db),
     } as never
     const refined = action.refine ? action.refine(parsed as never, inner) : parsed
     const answer = await action.handler(refined as never, inner)
