@@ -67,7 +67,7 @@ const named = (alias: string): string => `case when cardinality(me.principals) <
 
 /**
  * The tiers of the caller on the cell with this alias. Each needs `me` in the statement and is never null. `principals`
- * are those to try for `held`, as `viaFirst` and `named` make them.
+ * are those to try, as `viaFirst` and `named` make them.
  */
 export function tiers(
   alias: string,
@@ -86,7 +86,7 @@ export function tiers(
   const live = sql`${c}.deleted_at is null`
   const owner = sql`coalesce(${c}.created_by = me.actor_id, false)`
   const held = sql`exists (select from ${admitting(alias, principals)})`
-  const editing = sql`exists (select from ${admitting(alias)} where g.level = 'editor')`
+  const editing = sql`exists (select from ${admitting(alias, principals)} where g.level = 'editor')`
   return {
     live,
     owner,

@@ -8,7 +8,7 @@ import { refusal } from '../errors.ts'
 import { parseInput } from '../wire/input.ts'
 import { inOnePiece, type Text } from '../wire/json-text.ts'
 import { parseJson } from '../wire/parse-json.ts'
-import { me, tiers } from './access.ts'
+import { me, type tiers, tiersOfMany } from './access.ts'
 import { cell_create } from './cell_create.ts'
 import { cell_delete } from './cell_delete.ts'
 import { cell_get } from './cell_get.ts'
@@ -97,8 +97,8 @@ export function visibleCells(
   if (!['view', 'edit', 'manage'].includes(tier))
     throw new TypeError(`"${tier}" is no tier; take view, edit or manage.`)
   // The caller does not depend on the row, so it is read once for a statement.
-  return sql`exists (with ${me(caller.actor?.id ?? null)} select from me where ${tiers(alias)[tier]})`
+  return sql`exists (with ${me(caller.actor?.id ?? null)} select from me where ${tiersOfMany(alias)[tier]})`
 }
 
 /** Aliases that the access rule uses itself. */
-const taken = ['me', 'g', 'k']
+const taken = ['me', 'g', 'k', 'of_cell']
