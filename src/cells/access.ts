@@ -55,7 +55,7 @@ const [probedMax, grantsMax] = [8, 64]
  * grants are many. Most cells have few grants, and probing a thousand principals on each of thousands of cells would take
  * seconds.
  */
-const named = (alias: string): string => `case when cardinality(me.principals) <= ${probedMax}
+export const named = (alias: string): string => `case when cardinality(me.principals) <= ${probedMax}
   then me.principals else (
     select case when count(*) > ${grantsMax} then me.principals else
       array_agg(of_cell.principal) filter (where of_cell.principal in (select unnest(principals) from me)) end

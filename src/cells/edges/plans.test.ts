@@ -101,15 +101,19 @@ describe.each(lists)('%s', (_what, list) => {
   )
 })
 
-it('cells that a caller with two hundred roles names or clones: few grants of each are read', async () => {
+it('cells that a caller with two hundred roles names, clones or shares: few grants of each are read', async () => {
   const ids = (await db.rows<{ id: string }>(sql`select id from cell where kind = 'hidden' limit 200`)).map(
     ({ id }) => id,
   )
-  const [list, clone] = [
+  const [list, shared, clone] = [
     await workOf(test.databaseUrl, () => dean.client.cell_list({ ids })),
+    await workOf(test.databaseUrl, async () => {
+      expect((await dean.client.cell_list({ shared_with: 'me' })).cells).toHaveLength(3)
+    }),
     await workOf(test.databaseUrl, () => dean.client.cell_clone_preview({ source_id: shy })),
   ]
   expect(list.rows.cell_grant).toBeLessThanOrEqual(4 * ids.length)
+  expect(shared.rows.cell_grant).toBeLessThanOrEqual(20 * 3)
   expect(clone.rows.cell_grant).toBeLessThanOrEqual(4 * 2 * many)
 })
 
