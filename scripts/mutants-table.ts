@@ -108,6 +108,14 @@ export const groups: Group[] = [
   },
   {
     file: 'src/cells/access.ts',
+    tests: ['src/cells/edges/list.test.ts'],
+    mutants: [
+      ['where of_cell.principal in (select unnest(principals) from me)', 'where false'],
+      ['case when count(*) > ${grantsMax} then me.principals else', 'case when false then null else'],
+    ],
+  },
+  {
+    file: 'src/cells/access.ts',
     tests: ['src/cells/access.test.ts'],
     mutants: [
       [`g.role = 'admin' and g.scope_id is null`, `g.role = 'admin'`],

@@ -107,7 +107,7 @@ const counted = ({ table, from }: Edges): Sql =>
 const few = (edges: Edges, counts: string): Sql =>
   sql`case when ${sql.raw(counts)}.count between 1 and ${fewMax} then (
     select coalesce(json_agg(${edgeJson(edges)}), '[]'::json)::text
-    from (${visibleEdges(edges, { anchor: sql`c.id`, size: fewMax })}) e
+    from (${visibleEdges(edges, { anchor: sql`c.id`, size: fewMax, isFew: true })}) e
   ) end`
 
 const byId = joinedRead('uuid', withId)

@@ -101,7 +101,7 @@ export const cell_update = mutation({
       if (!change) return { cell: seen.stored }
       // A new path is copied to the grants of the cell, and without the lock a grant just created could be missed.
       if (change.path === undefined) {
-        const cell = await writeAtOnce(single, change).catch((error) => {
+        const cell = await writeAtOnce(db, single, change).catch((error) => {
           throw refused(error)
         })
         if (cell) return { cell }
@@ -211,7 +211,7 @@ function mergedData(
  * Writes a change (not of the path) without waiting; writes nothing if the cell, a right or the room has changed, or if
  * another call holds the row lock.
  */
-async function writeAtOnce(single: Single, change: Change): Promise<Cell | undefined> {
+async function writeAtOnce(db: Queryable, single: Single, change: Change): Promise<Cell | undefined> {
   const { cell_id, data, counts } = change
   const mayShare = !data || compactBytes(data) <= sharedBytesMax
   const store = (way: Way) =>
@@ -221,7 +221,7 @@ async function writeAtOnce(single: Single, change: Change): Promise<Cell | undef
       (audit) => audit('cell_update', { cell_id }),
       mayShare ? { write: updates, key: { change, way } } : undefined,
     )
-  return counts ? await storeFar(counts, cellsUnderWay, store) : await store(uncounted)
+  return counts ? await storeFar(db, counts, cellsUnderWay, store) : await store(uncounted)
 }
 
 /** The same under the lock of the cell. */

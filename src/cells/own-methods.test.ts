@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test as it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { type AccessTable, accessTable, allowed, as } from '../../test/helpers/access-table.ts'
-import { endRole } from '../../test/helpers/cell-rows.ts'
+import { cellRow, endRole } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { sql } from '../db/sql.ts'
 import {
@@ -161,8 +161,26 @@ describe('visibleCells', () => {
     expect([await seen(bob, 'view'), await seen(eve, 'view')]).toEqual([[], []])
   })
 
+  it.each([0, 70])(
+    'finds the cells that one of many roles opens, beside %i grants of others',
+    async (others) => {
+      const [dean, kind] = [await test.account(), `deanery ${others}`]
+      for (let i = 1; i <= 20; i++) await test.roleGrant({ actor_id: dean.actor_id, role: `dean ${i}` })
+      const [, viewed, edited] = (await Promise.all(
+        [0, 1, 2].map(() => cellRow(test as unknown as TestService, { kind, created_by: ada.actor_id })),
+      )) as [string, string, string]
+      await test.service.app.db.run(sql`
+      insert into cell_grant (cell_id, level, role, cell_created_at)
+      select id, 'editor', 'other ' || i, now() from cell, generate_series(1, ${others}::int) i where kind = ${kind}`)
+      await test.cellGrant(viewed, 'viewer', { role: 'dean 9', scope_id: null })
+      await test.cellGrant(edited, 'editor', { role: 'dean 9', scope_id: null })
+      expect((await dean.client.page_count({ tier: 'view', kind })).ids).toEqual([viewed, edited].sort())
+      expect((await dean.client.page_count({ tier: 'edit', kind })).ids).toEqual([edited])
+    },
+  )
+
   it('refuses an alias that the rule uses itself, that is no name, or a tier that does not exist', () => {
-    for (const alias of ['me', 'g', 'k', 'c where true or c', ''])
+    for (const alias of ['me', 'g', 'k', 'of_cell', 'c where true or c', ''])
       expect(() => visibleCells({ actor: null }, alias)).toThrow(TypeError)
     expect(() => visibleCells({ actor: null }, 'c', 'live' as never)).toThrow(TypeError)
   })

@@ -8,7 +8,7 @@ import { refusal } from '../errors.ts'
 import { parseInput } from '../wire/input.ts'
 import { inOnePiece, type Text } from '../wire/json-text.ts'
 import { parseJson } from '../wire/parse-json.ts'
-import { me, tiers } from './access.ts'
+import { me, type tiers, tiersOfMany } from './access.ts'
 import { cell_create } from './cell_create.ts'
 import { cell_delete } from './cell_delete.ts'
 import { cell_get } from './cell_get.ts'
@@ -51,6 +51,15 @@ const alone =
   <K extends readonly (string | null)[], V>(read: JoinedRead<K, V>, key: K): Promise<V | undefined> =>
     db.first<V>(read.statement([key]))
 
+const inTransactions = new WeakMap<Queryable, Queryable & Pick<ReadOnly, 'joined'>>()
+
+/** The database of the built-in methods in a transaction: one object, by which they know it again. */
+function inTransaction(db: Queryable): Queryable {
+  const known = inTransactions.get(db) ?? { ...db, joined: alone(db) }
+  inTransactions.set(db, known)
+  return known
+}
+
 type Own<X extends Method, C> = (context: C, input: z.input<X['input']>) => Promise<OutputOf<X>>
 
 function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> {
@@ -64,7 +73,7 @@ function own<X extends Method, C extends CellReader>(action: Method): Own<X, C> 
       fail: refusal,
       // The handler goes on, so it must not be committed here.
       single: singleWithin(db as Queryable, (context as unknown as CellWriter).audit),
-      db: 'joined' in db ? db : { ...db, joined: alone(db) },
+      db: 'joined' in db ? db : inTransaction(db),
     } as never
     const refined = action.refine ? action.refine(parsed as never, inner) : parsed
     const answer = await action.handler(refined as never, inner)
@@ -88,8 +97,8 @@ export function visibleCells(
   if (!['view', 'edit', 'manage'].includes(tier))
     throw new TypeError(`"${tier}" is no tier; take view, edit or manage.`)
   // The caller does not depend on the row, so it is read once for a statement.
-  return sql`exists (with ${me(caller.actor?.id ?? null)} select from me where ${tiers(alias)[tier]})`
+  return sql`exists (with ${me(caller.actor?.id ?? null)} select from me where ${tiersOfMany(alias)[tier]})`
 }
 
 /** Aliases that the access rule uses itself. */
-const taken = ['me', 'g', 'k']
+const taken = ['me', 'g', 'k', 'of_cell']

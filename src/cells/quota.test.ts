@@ -1,10 +1,12 @@
 import { expect, test as it } from 'vitest'
+import { z } from 'zod'
 import { children } from '../../test/helpers/cell-graphs.ts'
 import { reasonOf, tally } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sweep as cleanUp } from '../cleanup/cleanup.ts'
 import { sql } from '../db/db.ts'
-import { type TestAccount, testService } from '../testing/index.ts'
+import { type Actions, mutation, cells as ownCells } from '../index.ts'
+import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
 const [cells, bytes] = [5, 1000]
 const test = await serviceForFile({ max_account_cells: cells, max_account_bytes: bytes })
@@ -12,7 +14,7 @@ const test = await serviceForFile({ max_account_cells: cells, max_account_bytes:
 const create = ({ client }: TestAccount, size = 2) =>
   client.cell_create({ data: size === 2 ? {} : { a: 'x'.repeat(size - 8) } })
 /** The counted usage next to what is actually stored. */
-const usage = async (account: TestAccount, on = test) => {
+const usage = async (account: Pick<TestAccount, 'id'>, on: Pick<TestService, 'service'> = test) => {
   const sums = sql`coalesce(sum(cells), 0)::int as cells, coalesce(sum(bytes), 0)::int as bytes`
   const { db } = on.service.app
   const counted = await db.first(sql`select ${sums} from cell_usage where account_id = ${account.id}`)
@@ -101,6 +103,49 @@ it('near the limit any number of concurrent clones and creations wait for each o
   )
   expect(await tally(calls)).toEqual({ ok: 24 })
   expect((await usage(ada, node)).counted).toMatchObject({ cells: 1 + 12 * 6 + 12 })
+})
+
+it('calls that store hundreds of cells each, in methods of the application, do not exceed a max together', async () => {
+  const go = Promise.withResolvers<void>()
+  let written = 0
+  const page_fill = mutation({
+    doc: 'Makes many cells, and commits them when the test says so.',
+    auth: { account: 'required', actor: 'required' },
+    event: 'cell_create',
+    input: z.strictObject({ count: z.int() }),
+    output: z.object({ count: z.int() }),
+    async handler({ count }, context) {
+      for (let n = 0; n < count; n++) await ownCells.create(context, { data: {} })
+      written += 1
+      await go.promise
+      return { count }
+    },
+  })
+  type All = Actions & { page_fill: typeof page_fill }
+  await using own = await testService<All>({ actions: { page_fill }, max_account_cells: 1300 })
+  const ada = await own.account()
+  const fill = (count: number) => ada.client.page_fill({ count })
+  const calls = Promise.all(Array.from({ length: 5 }, () => reasonOf(fill(300))))
+  await expect
+    .poll(
+      async () => {
+        const { waiting } = await own.service.app.db.one<{ waiting: number }>(sql`
+          select count(*)::int as waiting from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`)
+        return written + waiting
+      },
+      { timeout: 30_000 },
+    )
+    .toBe(5)
+  go.resolve()
+  expect((await calls).sort()).toEqual(['cell_quota_exceeded', 'ok', 'ok', 'ok', 'ok'])
+  expect([await reasonOf(fill(101)), await reasonOf(fill(99)), await reasonOf(fill(1))]).toEqual([
+    'cell_quota_exceeded',
+    'ok',
+    'ok',
+  ])
+  const all = { cells: 1300, bytes: 2600 }
+  expect(await usage(ada, own)).toEqual({ counted: all, stored: all })
 })
 
 it('admins have no quota, but their cells are counted', async () => {

@@ -33,8 +33,14 @@ export const cloneShard = sql`${sql.raw(shards + 2)} + pg_backend_pid() % 4096`
  * thousand of the largest. An account that is further than this from its quota doesn't need to serialize writers.
  */
 export const cellsUnderWay: Amount = { cells: 1000, bytes: 268_435_456 }
-/** The same for 64 of the largest clones. */
+/** The same for 64 of the largest clones, or for transactions that go on storing. */
 export const clonesUnderWay: Amount = { cells: 64_000, bytes: 1_073_741_824 }
+
+/**
+ * Transactions that have stored something. Methods of the application may go on and store hundreds of cells in one,
+ * unseen by the others until it commits.
+ */
+const begun = new WeakSet<Queryable>()
 
 /** `shard`: the row that counts it, unless the account is near its quota. */
 export type Write = { account_id: string; amount: Amount; quota: Quota; shard: Sql }
@@ -152,15 +158,23 @@ const limitsOf = ({ amount, quota }: Write) =>
  * Calls `store`, which resolves to undefined if it wrote nothing, unless the account is near its quota, where
  * writers wait for each other.
  */
-export async function storeFar<T>(write: Write, underWay: Amount, store: Store<T>): Promise<T | undefined> {
+export async function storeFar<T>(
+  db: Queryable,
+  write: Write,
+  underWay: Amount,
+  store: Store<T>,
+): Promise<T | undefined> {
   const { account_id, amount, quota, shard } = write
   const limits = limitsOf(write)
   if (limits.length === 0) return await store({ margin: null, shard })
-  if (limits.some((limit) => (quota[limit] as number) <= underWay[limit])) return undefined
+  const most = begun.has(db) ? clonesUnderWay : underWay
+  if (limits.some((limit) => (quota[limit] as number) <= most[limit])) return undefined
   const isFar = amount.cells <= 1 && isSeenFar(account_id)
-  const stored = await store({ margin: isFar ? null : underWay, shard })
+  const stored = await store({ margin: isFar ? null : most, shard })
+  if (stored === undefined) return undefined
+  begun.add(db)
   // Only a write with a cell has checked both cells and bytes.
-  if (stored !== undefined && !isFar && amount.cells === 1) see(account_id)
+  if (!isFar && amount.cells === 1) see(account_id)
   return stored
 }
 
@@ -174,7 +188,7 @@ export async function storeWithin<T>(
   underWay: Amount,
   store: Store<T>,
 ): Promise<T | undefined> {
-  const stored = await storeFar(write, underWay, store)
+  const stored = await storeFar(db, write, underWay, store)
   const limits = limitsOf(write)
   if (stored !== undefined || limits.length === 0) return stored
   const { account_id, amount, quota } = write

@@ -9,7 +9,7 @@ import type { CellData } from '../../registry/hooks.ts'
 import { holdsAdmin } from '../../roles/grants.ts'
 import { issue } from '../../wire/issues.ts'
 import { Uuid } from '../../wire/types.ts'
-import { me, tier } from '../access.ts'
+import { me, tiersOfMany } from '../access.ts'
 import { Cell, cellWriteError } from '../cells.ts'
 import { checkData, compactBytes, DataPatch, dataRule, mergePatch, sameJson } from '../data.ts'
 import { mayCreate, validated } from '../hooks.ts'
@@ -98,7 +98,7 @@ const sources = (db: Queryable, actor_id: string, ids: string[]): Promise<Source
     with ${me(actor_id)}
     select c.id, c.kind, c.visibility, c.data
     from unnest(${unplanned(ids, 'uuid[]')}) with ordinality as wanted (id, nth) join cell c on c.id = wanted.id, me
-    where ${tier.view} order by wanted.nth`)
+    where ${tiersOfMany('c').view} order by wanted.nth`)
 
 function patched(stored: CellData, patch: CellData): CellData {
   if (Object.hasOwn(patch, 'kind')) throw refusal('cell_kind_in_data')

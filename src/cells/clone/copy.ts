@@ -1,7 +1,7 @@
 import { type Sql, sql } from '../../db/sql.ts'
 import { unplanned } from '../../db/unplanned.ts'
 import type { CellData } from '../../registry/hooks.ts'
-import { me, tier, tiers } from '../access.ts'
+import { me, tiersOfMany } from '../access.ts'
 import { cellColumns } from '../cells.ts'
 import { compactBytes } from '../data.ts'
 import { counted, room, type Way, type Write } from '../usage.ts'
@@ -37,7 +37,7 @@ export function copyStatement(
       select p.source_id, p.new_id, c.kind, c.visibility, coalesce(p.data::jsonb, c.data) as data,
         coalesce(p.data_bytes, c.data_bytes) as data_bytes
       from plan p cross join lateral (select * from cell where id = p.source_id offset 0) c, me
-      where ${tier.view}
+      where ${tiersOfMany('c').view}
     ), whole as materialized (
       select jsonb_object_agg(source_id, new_id) as copy_of from source
       having count(*) = ${copies.length}::int and exists (select from room)
@@ -70,5 +70,5 @@ function edges(table: string, from: string, key: string, to: string, deep: boole
       ) e where copy_id is not null`
   return sql`select s.new_id, e.key, e.far_id from ${all} cross join lateral (
       select visibility, created_by, deleted_at, id from cell where id = e.far_id offset 0
-    ) far, me where ${tiers('far').view}`
+    ) far, me where ${tiersOfMany('far').view}`
 }

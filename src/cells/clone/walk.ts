@@ -1,6 +1,6 @@
 import { type Queryable, type Sql, sql } from '../../db/db.ts'
 import { refusal } from '../../errors.ts'
-import { me, tier } from '../access.ts'
+import { me, tiersOfMany } from '../access.ts'
 import { type Edges, fieldEdges, itemEdges } from '../edges/edges.ts'
 
 /** Limits of one clone. */
@@ -75,7 +75,7 @@ const edgesOf = (actor_id: string, from: string[], left: { visible: number; exam
     from examined e cross join lateral (
       select id, visibility, created_by, deleted_at, data_bytes from cell where id = e.far_id offset 0
     ) c, me
-    where ${tier.view} limit ${left.visible + 1}::int
+    where ${tiersOfMany('c').view} limit ${left.visible + 1}::int
   )
   select reached.*, total.examined from (select count(*)::int as examined from examined) total left join (
     select id, data_bytes, count(*)::int as edges, (

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Sql, sql } from '../../db/sql.ts'
 import { worded } from '../../wire/rules.ts'
 import { Uuid } from '../../wire/types.ts'
-import { tiers } from '../access.ts'
+import { tiers, tiersOfMany } from '../access.ts'
 
 /** Wire form of a field: a named edge of its source. */
 export const Field = z.object({ source_id: Uuid, name: z.string(), target_id: Uuid, created_at: z.string() })
@@ -45,6 +45,8 @@ export const edgeColumns = ({ from, key, to }: Edges, alias: string): Sql =>
 export const isLive = ({ to }: Edges, alias: string): Sql =>
   sql`(select deleted_at from cell where id = ${sql.raw(`${alias}.${to}`)}) is null`
 
+const [farTiers, manyFarTiers] = [tiers('far'), tiersOfMany('far')]
+
 /** Which edges of a cell to read, from where, and how many at most. */
 export type Walk = {
   /** The cell's id. */
@@ -55,6 +57,8 @@ export type Walk = {
   after?: readonly unknown[] | null
   isFrom?: boolean
   size: number
+  /** The cell has only a few edges. */
+  isFew?: boolean
 }
 
 /**
@@ -78,7 +82,7 @@ export const edgeOrder = ({ from, key }: Edges, isReverse = false): string[] =>
  */
 export function visibleEdges(
   edges: Edges,
-  { anchor, isReverse = false, after, isFrom = false, size }: Walk,
+  { anchor, isReverse = false, after, isFrom = false, size, isFew = false }: Walk,
 ): Sql {
   const [near, far] = isReverse ? [edges.to, edges.from] : [edges.from, edges.to]
   const order = edgeOrder(edges, isReverse)
@@ -87,6 +91,7 @@ export function visibleEdges(
   const lower = after
     ? sql`(${sorted}) ${sql.raw(isFrom ? '>=' : '>')} (${anchor}, ${sql.join(order.map(cursorValue(after)), ', ')})`
     : sql`(${names([near, ...order.slice(0, 1)])}) >= (${anchor}, ${sql.raw(isReverse ? `'-infinity'` : `''`)})`
+  const { view } = isFew ? farTiers : manyFarTiers
   const isEnd = sql`e.nth = ${sql.raw(examinedMax)}`
   return sql`
     select ${names([edges.from, edges.key])}, case when ${isEnd} then null else ${names([edges.to])} end as ${sql.raw(edges.to)},
@@ -97,7 +102,7 @@ export function visibleEdges(
       where ${lower} and ${names([near])} <= ${anchor}
       order by ${sorted} limit ${sql.raw(examinedMax)}
     ) e, me
-    where ${isEnd} or (select ${tiers('far').view} from cell far where far.id = ${names([far])})
+    where ${isEnd} or (select ${view} from cell far where far.id = ${names([far])})
     order by ${sorted} limit ${sql.raw(size)}`
 }
 

@@ -184,3 +184,50 @@ describe.each(kinds)('$method', (kind) => {
     expect((await list(bob, { to: id })).map(edgeOf)).toEqual([[id, 'me', id]])
   })
 })
+
+it('a caller with many roles sees the children that one of them opens, however many others may see them', async () => {
+  const dean = await test.account()
+  const { db } = test.service.app
+  const scope = '22222222-2222-4222-8222-222222222222'
+  await db.run(sql`
+    insert into role_grant (actor_id, role) select ${dean.actor_id}::uuid, 'dean ' || i from generate_series(1, 30) i`)
+  await db.run(sql`
+    insert into role_grant (actor_id, role, scope_kind, scope_id)
+    values (${dean.actor_id}::uuid, 'tutor', 'room', ${scope}::uuid)`)
+  await db.run(sql`
+    insert into role_grant (actor_id, role, revoked_at) values (${dean.actor_id}::uuid, 'ended', now())`)
+  const parent = await cellRow(test, { created_by: dean.actor_id })
+  const seen: string[] = []
+  const all: string[] = []
+  for (const others of [0, 1, 64, 70])
+    for (const [role, scope_id] of [
+      [null, null],
+      ['dean 1', null],
+      ['dean 30', null],
+      ['tutor', scope],
+      ['tutor', missing],
+      ['tutor', null],
+      ['ended', null],
+    ] as const) {
+      const child = await cellRow(test, { created_by: ada.actor_id })
+      await db.run(sql`
+        insert into cell_grant (cell_id, level, role, cell_created_at)
+        select ${child}::uuid, 'viewer', 'other ' || i, now() from generate_series(1, ${others}::int) i`)
+      if (role !== null) await test.cellGrant(child, 'viewer', { role, scope_id })
+      if (role !== null && role !== 'ended' && scope_id !== missing) seen.push(child)
+      await itemRow(test, parent, `p${String(all.length).padStart(2, '0')}`, child)
+      all.push(child)
+    }
+  const { client } = dean
+  expect((await client.cell_item_list({ parent_id: parent })).items.map(({ child_id }) => child_id)).toEqual(
+    seen,
+  )
+  expect((await client.cell_list({ ids: all })).cells.map(({ id }) => id).sort()).toEqual(seen.toSorted())
+  expect(await client.cell_clone_preview({ source_id: parent, deep: true })).toMatchObject({
+    cells: 1 + seen.length,
+    edges: seen.length,
+  })
+  expect((await client.cell_clone({ source_id: parent })).cloned_count).toBe(1)
+  const { cloned_count } = await client.cell_clone({ source_id: parent, deep: true })
+  expect(cloned_count).toBe(1 + seen.length)
+})

@@ -1,6 +1,6 @@
 import { pageSize } from '../../core/page.ts'
 import { type Sql, sql } from '../../db/sql.ts'
-import { tier } from '../access.ts'
+import { tier, tiersOfMany } from '../access.ts'
 import { all, filters, isVisibility, type Visibility } from './filters.ts'
 import { merged } from './heads.ts'
 import { type After, grantOrdered, keyNames, type Ordered, upTo } from './order.ts'
@@ -36,11 +36,16 @@ export type Caller = { isAdmin: boolean; hasManyRoles: boolean; tellsGrants?: bo
  */
 export type Way = 'ungranted' | 'heads' | 'all' | 'cut'
 
+const tierOfMany = tiersOfMany('c')
+
 /** The ways in which cells become visible to the caller: each returns a page of them in the order of the list. */
 export function branches(list: List): Sql[] {
   const { actor_id, visibility, shared_with, ids } = list
   const isForeign = sql`c.created_by is distinct from ${actor_id}::uuid`
-  if (ids) return [named(list, ids, shared_with ? [isForeign, tier.held] : [])]
+  if (ids) {
+    const { view, held } = list.hasManyRoles ? tierOfMany : tier
+    return [named(list, ids, shared_with ? [view, isForeign, held] : [view])]
+  }
   if (shared_with) return [granted(list, visibility ? [visibility] : ['public', 'private'], isForeign)]
   const found = scopes(list).map((scope) =>
     list.order_by === 'path' && scope.visibility === 'public' && scope.created_by !== undefined
@@ -113,10 +118,10 @@ const isFor = (audience: string): Sql =>
     = ${audience}`
 
 /** Cells by id: looks them up, then applies everything else as a filter. */
-const named = (list: List, ids: string[], more: Sql[]): Sql => sql`(
+const named = (list: List, ids: string[], access: Sql[]): Sql => sql`(
   select ${columns(list)}${via(list, nobody)}
   from (select ${columns(list)} from cell c where c.id = any(${ids}::uuid[]) offset 0) c, me
-  where ${all([tier.view, ...more, ...filters(list), list.beyond])} ${list.inOrder})`
+  where ${all([...access, ...filters(list), list.beyond])} ${list.inOrder})`
 
 /** Cells of these visibilities that the caller sees by grants. */
 function granted(list: List, visibilities: readonly Visibility[], isForeign: Sql): Sql {

@@ -1,7 +1,7 @@
 import { pageSize } from '../../core/page.ts'
 import { jsonArray } from '../../db/json.ts'
 import { type Sql, sql } from '../../db/sql.ts'
-import { admitting, me, tiers } from '../access.ts'
+import { admitting, me, named, tiers, viaFirst } from '../access.ts'
 import { cellText } from '../cells.ts'
 import { grantText } from '../grants/grants.ts'
 import {
@@ -32,7 +32,7 @@ const textBytesMax = 1_048_576
 
 const cell = cellText('c')
 const foundTiers = tiers('f')
-const foundTiersVia = tiers('f', 'f.via')
+const foundTiersVia = tiers('f', viaFirst('f.via'))
 
 export type ListPage = {
   /** JSON text: one cell per row with `cut`, else all cells and, if there is a next page, its first one. Null: none. */
@@ -60,7 +60,7 @@ export function listStatement(input: ListInput, after: After, caller: Caller, wa
     select ${distinct} * from (${sql.join(branches(list), ' union all ')}) found ${inOrder} offset 0`
   const page = sql`select f.* from (${found}) f, me where ${rule(list)} ${inOrder} limit ${list.limit + 1}::int`
   const ctes = sql`with ${me(list.actor_id, 'inline')} ${hasHeads ? sql`, ${heads(list, inGrants(list))}` : sql.empty}`
-  const grants = list.shared_with ? grantsOfCell : undefined
+  const grants = list.shared_with && (list.hasManyRoles ? grantsOfNamed : grantsOfProbed)
   if (way === 'cut')
     return sql`${ctes}
       select ${cell} as cells, ${grants ? sql`${grants} as cell_grants,` : sql.empty} c.has_more
@@ -107,5 +107,6 @@ const cut = (page: Sql, inOrder: Sql, limit: number): Sql => sql`
   ) m where fits`
 
 /** Only those grants of the cell that admit the caller. */
-const grantsOfCell = sql`'"' || c.id || '":' || (
-  select ${jsonArray(grantText('g'), sql`order by g.created_at, g.id`)} from ${admitting('c')})`
+const grantsOfCell = (principals?: string): Sql => sql`'"' || c.id || '":' || (
+  select ${jsonArray(grantText('g'), sql`order by g.created_at, g.id`)} from ${admitting('c', principals)})`
+const [grantsOfProbed, grantsOfNamed] = [grantsOfCell(), grantsOfCell(named('c'))]
