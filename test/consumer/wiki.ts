@@ -6,6 +6,7 @@ import {
   type Cell,
   CellDataIssues,
   type CellHooks,
+  createServer,
   createService,
   defineConfig,
   type EventsOf,
@@ -24,6 +25,8 @@ import {
 } from 'cellkeep'
 import { createClient } from 'cellkeep/client'
 import { createLive } from 'cellkeep/client/live'
+import { forRequest } from 'cellkeep/client/request'
+import { retry } from 'cellkeep/client/retry'
 import { scenario, testService } from 'cellkeep/testing'
 import { z } from 'zod'
 
@@ -152,6 +155,24 @@ export async function route(
 ) {
   const { cells } = await service.call('cell_list', {}, { headers: visitor.headers, ip: visitor.ip })
   return cells
+}
+
+/** Under `exactOptionalPropertyTypes`, a key that may be left out may be undefined too. */
+export async function withWhatIsKnown(
+  service: Service,
+  known: { name?: string; times?: number },
+): Promise<void> {
+  const { name, times } = known
+  const client = createClient({ url: '', use: [retry({ times, deadline_ms: undefined })] })
+  forRequest(client, new Request('http://localhost'), { address: name })
+  createServer(service, { request: undefined, upgrade: undefined })
+  const signal: AbortSignal | undefined = undefined
+  await service.operations.importAccounts([], { via: 'wiki', source: 'old', signal, on_refused: undefined })
+  await using test = await testService()
+  const { id, actor_id } = await test.account({ username: name, email: name, roles: undefined })
+  await test.signIn(id, { second_factor: undefined })
+  await test.roleGrant({ actor_id, role: 'reviewer', scope_kind: name, scope_id: name })
+  await scenario(test, () => client.cell_list(), { reason: name, audit: undefined })
 }
 
 const listed: ReasonOf<typeof page_lock> = 'page_locked'
