@@ -138,6 +138,11 @@ export async function use(
   const client = createClient<Wiki>({ url })
   const outcome = await client.try.page_lock(locked)
   if (!outcome.ok && outcome.error.reason === 'page_locked') throw outcome.error
+  // Not listed by any method, but any call may be refused with them.
+  const { reason } = outcome.ok ? {} : outcome.error
+  if (reason === 'busy' || reason === 'storage_full' || reason === 'shutting_down')
+    throw new Error('Try later.')
+  if (reason === 'fresh_authentication_required' || reason === 'method_not_found') throw new Error(reason)
   const { cell }: { cell: Cell } = await client.cell_create({ data: {} })
   const { events } = await client.audit_log_list({})
   const [first]: readonly AuditEvent[] = events
