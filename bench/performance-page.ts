@@ -55,8 +55,8 @@ same moment share one. An insert of a cell spends 0.10 to 0.14 on the check cons
 each statement.`
 
 /** Kept so that nobody has to try it again. */
-const left = `What prototypes gained too little to stay. Ratios of the database's processor time by turns, PostgreSQL 18, 2 cores, 400000
-cells with 274 bytes of data in the mean, 2026-11-26; what there is today is 1.
+const left = `Prototypes that gained too little to be kept. Ratios of the processor time of the database, measured in turn, PostgreSQL 18, 2 cores, 400000
+cells with 274 bytes of data on average, 2026-11-26; today's version is 1.
 
 - **The JSON of each cell in a column, all but its data.** A page of 50 own cells takes 0.79, one of visible cells 0.81; a text
   that cost nothing to read would take 0.79 too. An insert takes 1.08 to 1.11, an update 1.03 to 1.13, the log (WAL) of each
@@ -94,9 +94,9 @@ export function page(
   const of = (name: string) => turns.find((one) => one.name === name && one.system === 'Cellkeep')
   const parts = [
     '# Performance',
-    `All figures on this page but those of callgrind and under “Weighed and left” are from one run of \`npm run performance\`, which wrote it. ${machineLine(facts)}
+    `All figures on this page, except those of callgrind and under “Tried and dropped”, are from one run of \`npm run performance\`, which wrote it. ${machineLine(facts)}
 Version ${run.version}, commit ${run.commit}, ${settings.cells} cells of ${Math.max(1000, settings.cells / 100)} owners, with fsync.
-Everything ran by turns in slices of ${settings.seconds} s, clients on the same machine; each figure is the median of
+Everything ran in turn, in slices of ${settings.seconds} s, clients on the same machine; each figure is the median of
 ${settings.rounds}. **Processor time per request**, of the server and of its database, holds on a busy machine too; requests per
 second and latencies are those of this machine, which runs the clients as well. Comparisons hold, absolute figures do not.`,
     '## Beside others',
@@ -143,7 +143,7 @@ session read for each, ${short(of('WebSocket round trip')?.rate ?? Number.NaN)}.
           statements.map(({ name, rate, databaseCpu }) => [name, short(rate), short(databaseCpu)]),
         )
       : '`pgbench` was not installed.',
-    '## Weighed and left',
+    '## Tried and dropped',
     left,
     '## By release',
     'Server + database, µs per request; of different machines, if their runs were on different ones.',

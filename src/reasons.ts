@@ -169,7 +169,10 @@ const reasons = {
     doc: 'The actor already has the `max` of this `limit`: pending `offers` that it made, or active `grants`. End some first.',
   },
   role_grant_offer_role_not_grantable: { code: -32002, doc: 'The role lacks the grant path `admin`.' },
-  role_grant_offer_not_authorized: { code: -32002, doc: 'The acting actor may not offer this role there.' },
+  role_grant_offer_not_authorized: {
+    code: -32002,
+    doc: 'The acting actor may not offer this role there: by default only a holder of the role may. An admin can grant it by `role_grant_assign`.',
+  },
   role_grant_offer_self_target: { code: -32602, doc: 'An account cannot make an offer to itself.' },
   role_grant_offer_actor_account_mismatch: {
     code: -32602,

@@ -45,6 +45,15 @@ it('every link of the pages leads to a file of the repository, and to a heading 
   expect(broken).toEqual([])
 })
 
+it('every page of the docs is in their index and in the menu of the site', () => {
+  const index = readFileSync(join(root, 'docs/README.md'), 'utf8')
+  const menu = readFileSync(join(root, 'site/.vitepress/config.ts'), 'utf8')
+  const names = globSync('docs/*.md', { cwd: root }).map((page) => page.slice('docs/'.length, -'.md'.length))
+  const others = names.filter((name) => name !== 'README')
+  expect(others.filter((name) => !index.includes(`](${name}.md)`))).toEqual([])
+  expect(others.filter((name) => !menu.includes(`'/${name}'`))).toEqual([])
+})
+
 /** Lines that Markdown would not render as intended: headings and tables that merge with the text around them. */
 function misreadLines(page: string): string[] {
   const found: string[] = []

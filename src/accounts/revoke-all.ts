@@ -50,7 +50,7 @@ export function revokeAll(kind: Credentials) {
     },
   })
   const everyone = operation({
-    doc: `End every ${noun} of every account that exists when the command begins.`,
+    doc: `End every ${noun} of every account that exists when this begins.`,
     event,
     ownTransactions: true,
     handler: (_input, { app, operate }) => endForEveryone(app, kind, operate),

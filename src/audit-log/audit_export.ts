@@ -29,7 +29,7 @@ const batch = 1000
  * own writes.
  */
 export const exportAudit = operation({
-  doc: 'Write the audit log as JSON Lines, oldest first.',
+  doc: 'Export the audit log, oldest first.',
   input: Filter,
   handler: async (filter, { app }): Promise<AsyncIterable<AuditEvent>> => {
     if (filter.event_type !== undefined) await refuseUnknown(app, filter.event_type)

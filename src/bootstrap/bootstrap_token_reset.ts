@@ -4,7 +4,7 @@ import { takeBootstrapLock } from './lock.ts'
 
 /** Leaves no audit row. A running server accepts the new token at once. */
 export const resetBootstrapToken = operation({
-  doc: 'Write a new bootstrap token and print the path of its file. Refused once a keeper exists.',
+  doc: 'Write a new bootstrap token into its file. Refused once a keeper exists.',
   errors: ['already_bootstrapped'],
   async handler(_input, { app }) {
     const { path, mode } = app.bootstrap
@@ -23,5 +23,9 @@ export const resetBootstrapToken = operation({
     })
     return { path }
   },
-  command: { name: 'bootstrap-token reset', phrase: ({ path }) => path },
+  command: {
+    name: 'bootstrap-token reset',
+    details: 'Prints the path of the file.',
+    phrase: ({ path }) => path,
+  },
 })

@@ -294,6 +294,11 @@ describe('what is said', () => {
     )
     expect(await told(['invite', 'create'])).toMatch(/\n {2}Give an email, a username or both\.\n/)
     expect(await refused(['invite', 'create'])).toBe('invalid_params')
+    const at = ['--scope-kind', 'attic', '--scope-id', crypto.randomUUID()]
+    expect(await told(['role', 'assign', (await test.account()).username, 'admin', ...at])).toBe(
+      'The arguments are not valid:\n  --scope-kind: This kind of scope is not declared.\n' +
+        '  Kinds of scope are declared as `scope_kinds` in the config file.\n',
+    )
     const json = await cellkeep(['account', 'create', '--username', '1x', '--json'], password)
     expect(JSON.parse(json.stderr)).toMatchObject({ issues: [{ path: ['username'] }] })
   })

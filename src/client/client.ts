@@ -44,7 +44,7 @@ type AccountCalls = {
 export type Client<A = Actions> = Methods<A> & {
   /** The same methods; they return a refusal or a `TransportError` as a value, with its reasons typed. */
   try: Tries<A>
-  /** The REST routes: login, logout, password, status, verify, bootstrap, signup. */
+  /** The REST routes of docs/api.md, such as login, logout and signup. They throw a refusal. */
   account: AccountCalls
   /** What `createLive`, `auditStream` and `forRequest` take from a client. */
   readonly [link]: Link<A>

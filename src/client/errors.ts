@@ -1,14 +1,19 @@
 import type { Reason } from '../reasons.ts'
 
-/** Reasons that any call may fail with, besides those that its method lists. */
+/** Reasons that any call may fail with, besides those that its method lists: of its request, its caller, the service. */
 export type CommonReason = Extract<
   Reason,
+  | 'forbidden_origin'
+  | 'payload_too_large'
+  | 'batch_answer_too_large'
+  | 'method_not_found'
   | 'invalid_params'
   | 'authentication_required'
   | 'account_vanished'
   | 'credential_type_required'
   | 'token_scope_required'
   | 'second_factor_enrolment_required'
+  | 'fresh_authentication_required'
   | 'insufficient_permissions'
   | 'actor_required'
   | 'actor_not_on_account'
@@ -16,7 +21,10 @@ export type CommonReason = Extract<
   | 'rate_limited'
   | 'idempotency_key_reused'
   | 'idempotency_replayed'
+  | 'busy'
+  | 'storage_full'
   | 'service_unavailable'
+  | 'shutting_down'
   | 'timeout'
   | 'internal_error'
 >

@@ -24,7 +24,13 @@ function waitOf(answer: Answer, jitterMs: number): number {
  * idempotency key, under which the service carries it out once. Methods that take no key are sent once.
  */
 export const retry =
-  ({ times = 2, deadline_ms }: { times?: number; deadline_ms?: number } = {}): Layer =>
+  ({
+    times = 2,
+    deadline_ms,
+  }: {
+    times?: number | undefined
+    deadline_ms?: number | undefined
+  } = {}): Layer =>
   (next, { rpcPath, send }) => {
     /** Methods that take no key, as the service said. */
     const keyless = new Set<string>()

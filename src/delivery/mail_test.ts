@@ -9,7 +9,7 @@ import { insertMessage, triedFor } from './outbox.ts'
 import { openTransport } from './transport.ts'
 
 export const sendTestMessage = operation({
-  doc: 'Send a test message to an address at once, and print the result.',
+  doc: 'Send a test message to an address at once, and report the result.',
   input: z.strictObject({ to: Email }),
   async handler({ to }, { app }) {
     const deliver = await openTransport(app)

@@ -66,9 +66,9 @@ const stoppingStallMs = 1_000
 
 export type ServerOptions = {
   /** Your application's listener, for paths that are not the service's. Default: the service answers 404. */
-  request?: Listener
+  request?: Listener | undefined
   /** For upgrades on your application's paths, such as WebSockets of its own. */
-  upgrade?: Upgrade
+  upgrade?: Upgrade | undefined
 }
 
 /**

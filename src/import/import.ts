@@ -24,11 +24,11 @@ const Options = z.strictObject({
 export type ImportOptions = z.input<typeof Options> & {
   /** Recorded in the audit rows. */
   via: string
-  on_progress?: (done: Imported) => void
+  on_progress?: ((done: Imported) => void) | undefined
   /** Called for each refused line; awaited. */
-  on_refused?: (refused: Refused) => unknown
+  on_refused?: ((refused: Refused) => unknown) | undefined
   /** Stops the import after the current batch. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
 }
 
 export type Imported = {

@@ -51,7 +51,7 @@ async function sendAgain(
 }
 
 export const sendInvite = operation({
-  doc: 'Mail an open invite again with a new link, or print the link with --reveal.',
+  doc: 'Mail an open invite again with a new link, or reveal the link.',
   input: Input,
   event: 'ticket_create',
   errors: ['invite_not_found', 'no_recipient'],

@@ -7,7 +7,7 @@ import { Uuid } from '../wire/types.ts'
 import { makeResetLink } from './reset-link.ts'
 
 export const secureAccount = operation({
-  doc: 'Take an account back from an intruder: end its password, passkeys, second factors, provider links, sessions and tokens. Prints a link to set a new password.',
+  doc: 'Take an account back from an intruder: end its password, passkeys, second factors, provider links, sessions and tokens, and make a link to set a new password.',
   input: z.strictObject({ account_id: Uuid }),
   event: 'account_secure',
   errors: ['account_not_found'],

@@ -27,7 +27,7 @@ export const admin_account_reset_link_create = mutation({
 })
 
 export const createResetLink = operation({
-  doc: 'Make a link to set a new password for an account. Prints it once or, with --send, mails it.',
+  doc: 'Make a link to set a new password for an account, to be shown once or mailed.',
   input: z.strictObject({ account_id: Uuid, send: z.boolean().default(false) }),
   event: 'ticket_create',
   errors: ['account_not_found', 'no_recipient'],
@@ -38,7 +38,8 @@ export const createResetLink = operation({
   command: {
     name: 'account reset-link',
     args: { account_id: account, send: '--send' },
-    details: 'The link works once, within 24 hours. Pass it on over a channel that you trust.',
+    details:
+      'Prints the link or, with --send, mails it. The link works once, within 24 hours. Pass it on over a channel that you\ntrust.',
     phrase: ({ link, ticket }, { who }) =>
       link ?? `A link was sent to ${who}; it works until ${ticket.expires_at}.`,
   },

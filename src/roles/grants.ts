@@ -37,11 +37,11 @@ export async function requireAdmin(db: Queryable, { id }: { id: string }): Promi
 export type GrantInput = {
   actor_id: string
   role: string
-  scope_kind?: string | null
-  scope_id?: string | null
-  expires_at?: string | null
-  granted_by?: string | null
-  source_offer_id?: string | null
+  scope_kind?: string | null | undefined
+  scope_id?: string | null | undefined
+  expires_at?: string | null | undefined
+  granted_by?: string | null | undefined
+  source_offer_id?: string | null | undefined
 }
 
 /** Inserts a grant for an actor that has no active one of this role and scope. Returns `expires_at` as stored. */

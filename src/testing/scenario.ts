@@ -8,11 +8,11 @@ import type { TestService } from './service.ts'
 /** What a call must do; it must not do anything else. */
 export type ScenarioExpectation = {
   /** The reason of the refusal; left out, the call must succeed. */
-  reason?: string
+  reason?: string | undefined
   /** The audit rows it writes, in order. `event_type` is required; other keys are compared when given. */
-  audit?: (Partial<AuditRow> & { event_type: string })[]
+  audit?: (Partial<AuditRow> & { event_type: string })[] | undefined
   /** The notifications it sends, in order. `method` is required; other keys are compared when given. */
-  notify?: (Partial<Notification> & { method: string })[]
+  notify?: (Partial<Notification> & { method: string })[] | undefined
 }
 
 type Written = AuditRow & { written: number }

@@ -54,15 +54,15 @@ export type TestService<A = Actions> = {
   daemonClient(token?: string): Client<A>
   /** An account with one actor, signed in; `roles` are granted globally. */
   account(input?: {
-    username?: string
-    password?: string
-    email?: string
-    roles?: string[]
+    username?: string | undefined
+    password?: string | undefined
+    email?: string | undefined
+    roles?: string[] | undefined
   }): Promise<TestAccount<A>>
   /**
    * Signs in an existing account without its password, limits or audit rows; `second_factor` makes the session strong.
    */
-  signIn(account_id: string, options?: { second_factor?: boolean }): Promise<TestSession<A>>
+  signIn(account_id: string, options?: { second_factor?: boolean | undefined }): Promise<TestSession<A>>
   sessions: {
     /** The same as `signIn`. */
     create(account_id: string): Promise<TestSession<A>>

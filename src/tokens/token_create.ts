@@ -6,7 +6,7 @@ import { scopeNamed } from './tokens.ts'
 
 /** Like `account_token_create`; only the result has the secret. */
 export const createToken = operation({
-  doc: 'Create an API token for an account and print its secret, which cannot be shown again.',
+  doc: 'Create an API token for an account. Its secret cannot be shown again.',
   input: TokenInput.extend({ account_id: Uuid }),
   event: 'token_create',
   errors: ['account_not_found', 'unknown_method'],

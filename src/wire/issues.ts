@@ -17,7 +17,7 @@ const messages = {
   invalid_cursor: 'Not a cursor of this list. Start again without one.',
   custom: 'Refused by a rule of this field.',
   password_common: 'A password that many people use, or a name of the account or site. Choose another.',
-  unknown_scope_kind: 'Unknown kind of scope.',
+  unknown_scope_kind: 'This kind of scope is not declared.',
   invite_identifier_required: 'Give an email, a username or both.',
 } as const
 

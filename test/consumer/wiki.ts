@@ -6,6 +6,7 @@ import {
   type Cell,
   CellDataIssues,
   type CellHooks,
+  createServer,
   createService,
   defineConfig,
   type EventsOf,
@@ -24,6 +25,8 @@ import {
 } from 'cellkeep'
 import { createClient } from 'cellkeep/client'
 import { createLive } from 'cellkeep/client/live'
+import { forRequest } from 'cellkeep/client/request'
+import { retry } from 'cellkeep/client/retry'
 import { scenario, testService } from 'cellkeep/testing'
 import { z } from 'zod'
 
@@ -135,6 +138,11 @@ export async function use(
   const client = createClient<Wiki>({ url })
   const outcome = await client.try.page_lock(locked)
   if (!outcome.ok && outcome.error.reason === 'page_locked') throw outcome.error
+  // Not listed by any method, but any call may be refused with them.
+  const { reason } = outcome.ok ? {} : outcome.error
+  if (reason === 'busy' || reason === 'storage_full' || reason === 'shutting_down')
+    throw new Error('Try later.')
+  if (reason === 'fresh_authentication_required' || reason === 'method_not_found') throw new Error(reason)
   const { cell }: { cell: Cell } = await client.cell_create({ data: {} })
   const { events } = await client.audit_log_list({})
   const [first]: readonly AuditEvent[] = events
@@ -152,6 +160,24 @@ export async function route(
 ) {
   const { cells } = await service.call('cell_list', {}, { headers: visitor.headers, ip: visitor.ip })
   return cells
+}
+
+/** Under `exactOptionalPropertyTypes`, a key that may be left out may be undefined too. */
+export async function withWhatIsKnown(
+  service: Service,
+  known: { name?: string; times?: number },
+): Promise<void> {
+  const { name, times } = known
+  const client = createClient({ url: '', use: [retry({ times, deadline_ms: undefined })] })
+  forRequest(client, new Request('http://localhost'), { address: name })
+  createServer(service, { request: undefined, upgrade: undefined })
+  const signal: AbortSignal | undefined = undefined
+  await service.operations.importAccounts([], { via: 'wiki', source: 'old', signal, on_refused: undefined })
+  await using test = await testService()
+  const { id, actor_id } = await test.account({ username: name, email: name, roles: undefined })
+  await test.signIn(id, { second_factor: undefined })
+  await test.roleGrant({ actor_id, role: 'reviewer', scope_kind: name, scope_id: name })
+  await scenario(test, () => client.cell_list(), { reason: name, audit: undefined })
 }
 
 const listed: ReasonOf<typeof page_lock> = 'page_locked'

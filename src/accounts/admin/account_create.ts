@@ -15,7 +15,7 @@ export type CreatedAccount = {
 
 /** Makes an account and its first actor. Only the first keeper gets roles here. */
 export const createAccount = operation({
-  doc: 'Create an account with one actor. Prompts for the password, or reads it from standard input.',
+  doc: 'Create an account with one actor.',
   input: z.strictObject({
     username: Username,
     password: Password,
@@ -57,7 +57,7 @@ export const createAccount = operation({
       password,
     },
     details:
-      'The account holds no role; `cellkeep role assign` gives it one. With --keeper it becomes the keeper and the\nfirst admin, and the bootstrap token stops working.',
+      'Prompts for the password, or reads it from standard input. The account holds no role; `cellkeep role assign` gives\nit one. With --keeper it becomes the keeper and the first admin, and the bootstrap token stops working.',
     phrase: ({ account, actor }) => ({ account: account.id, username: account.username, actor: actor.id }),
   },
 })

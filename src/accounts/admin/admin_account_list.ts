@@ -42,7 +42,7 @@ export const admin_account_list = query({
 })
 
 export const listAccounts = operation({
-  doc: 'List all accounts, oldest first, with the roles of their actors. --deleted adds deleted accounts; --query and --role search.',
+  doc: 'List accounts, oldest first, with the roles of their actors.',
   input: z.strictObject({
     include_deleted: z.boolean().default(false),
     query: Query.optional(),
@@ -53,6 +53,7 @@ export const listAccounts = operation({
   command: {
     name: 'account list',
     args: { include_deleted: '--deleted', query: '--query TEXT', role: '--role ROLE' },
+    details: 'Lists all accounts but deleted ones, which --deleted adds; --query and --role search.',
     table: { columns: accountColumns, none: 'No account was found.' },
   },
 })

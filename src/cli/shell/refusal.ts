@@ -40,6 +40,11 @@ const hints: Partial<Record<Reason, string>> = {
   second_factor_required: 'Run the command at a terminal; in scripts set CELLKEEP_TOKEN.',
 }
 
+/** The same for what is wrong with an argument. */
+const issueHints: Readonly<Record<string, string>> = {
+  unknown_scope_kind: 'Kinds of scope are declared as `scope_kinds` in the config file.',
+}
+
 export const meaningOf = (reason: Reason): string =>
   meanings[reason] ?? (catalogue as Record<string, { doc: string }>)[reason]?.doc ?? `Refused: ${reason}.`
 
@@ -82,7 +87,7 @@ export function refusalText({ data }: ServiceError, json: boolean): string {
     available?: { id: string; name: string }[]
   } & Facts
   if (json) return `${JSON.stringify({ ...data, message: meaningOf(reason).replace(/:$/, '.') })}\n`
-  const hint = hints[reason]
+  const hint = hints[reason] ?? issues.map(({ code }) => issueHints[code]).find(Boolean)
   const lines = [
     meaningOf(reason),
     ...issues.map(({ path, message }) => `  ${path.length > 0 ? `${path.join('.')}: ` : ''}${message}`),
