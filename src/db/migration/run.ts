@@ -59,7 +59,8 @@ export async function aliveNodes(client: pg.Client): Promise<{ name: string; ver
   const { rows: found } = await client.query(`select to_regclass('node') is not null as found`)
   if (!found[0].found) return []
   const { rows } = await client.query<{ name: string; version: string }>(
-    `select name, version from node where seen_at > now() - interval '15 seconds' order by name`,
+    `select name, version from node
+     where seen_at between now() - interval '15 seconds' and now() + interval '15 seconds' order by name`,
   )
   return rows
 }
