@@ -10,11 +10,12 @@ version=$1
 shift
 install=${INSTALL:-'ssh "$host" "npm install --global cellkeep@$version && systemctl restart cellkeep"'}
 timeout=${TIMEOUT:-120}
-ready() { cellkeep nodes --json | grep '"alive":true' | grep -c '"state":"ready"' || true; }
 done=0
 for host in "$@"; do
+  # Ends the roll-out if it fails, because no host may be taken then.
+  nodes=$(cellkeep nodes --json)
+  before=$(printf '%s\n' "$nodes" | grep '"alive":true' | grep -c '"state":"ready"' || true)
   echo "$host: installing $version"
-  before=$(ready)
   eval "$install"
   done=$((done + 1))
   # The first condition may hold while this host is away, if others have the version already.

@@ -125,6 +125,7 @@ describe('metrics', () => {
     expect(await seriesOf('readiness{reason="ok"}')).toBe(1)
     expect(await seriesOf('db_pool{state="waiting",target="primary"}')).toBe(0)
     expect(await scrape()).toMatch(/cellkeep_build_info\{version="[\d.]+",node_version="v\d+.*",schema="\d+_/)
+    expect(await scrape()).toContain('# TYPE cellkeep_event_loop_delay_seconds summary\n')
   })
 
   it('tell at the first scrape what readiness has answered', async () => {

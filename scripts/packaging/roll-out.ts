@@ -43,6 +43,12 @@ export const rollOut: Check = async function* () {
     assert.equal(await readFile(log, 'utf8'), '2 nodes of 2 ready.\n'.repeat(2))
     said.push('goes over all nodes, and takes none before the previous one is back')
     await writeFile(log, '')
+    await assert.rejects(roll(['node0'], { CELLKEEP_DATABASE_URL: 'postgres://x@127.0.0.1:1/x' }), {
+      code: 3,
+      stderr: /cannot be reached/,
+    })
+    assert.equal(await readFile(log, 'utf8'), '')
+    said.push('installs nothing while it cannot tell how many nodes are ready')
     const error = await roll(['node0', 'node1', 'gone', 'never'], {}).then(
       () => assert.fail('it went on'),
       (failure) => failure,

@@ -40,6 +40,12 @@ describe('a method that needs a fresh session', () => {
     expect(await ask({ cookie: ada.cookie })).toEqual(stale)
   })
 
+  it('takes none proven before the clock of the database was set back', async () => {
+    const ada = await test.account()
+    await age(ada, -3600)
+    expect(await ask({ cookie: ada.cookie })).toEqual(stale)
+  })
+
   it('refuses before it looks at the input, and tokens for their type', async () => {
     const ada = await test.account()
     await age(ada, 10)

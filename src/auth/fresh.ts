@@ -9,10 +9,12 @@ export const isStrongEnough = sql`(s.strong or not ${secondFactorActive(sql`s.ac
 
 /**
  * Whether the session `s` was proven recently, and with the second factor if its account has one: at the time of the
- * statement, since its transaction may have waited for a lock meanwhile.
+ * statement, since its transaction may have waited for a lock meanwhile. A time to come is from before the clock was set
+ * back, and would stay fresh until then.
  */
 export const isFresh = ({ fresh_seconds }: Config): Sql => sql`(
-    s.authenticated_at >= statement_timestamp() - ${fresh_seconds}::int * interval '1 second' and ${isStrongEnough}
+    s.authenticated_at between statement_timestamp() - ${fresh_seconds}::int * interval '1 second'
+      and statement_timestamp() + interval '1 minute' and ${isStrongEnough}
   )`
 
 /** Requires a fresh session; a daemon token passes. `read` runs one statement. */

@@ -212,6 +212,24 @@ describe('restoreBackup', () => {
     expect(await content(client)).toEqual(before)
   })
 
+  it('refuses a database that a node serves, and takes one whose nodes are gone', async () => {
+    const to = await target(migratedDatabase)
+    const client = await to.open()
+    await client.query(`
+      insert into node (id, name, version, known_step, pid, started_at, seen_at, state)
+      values ('n1', 'web-1', '0.1.0', '0001', 1, now(), now(), 'ready')`)
+    const before = await content(client)
+    await expect(restoreBackup(to.connection, whole)).rejects.toMatchObject({
+      reason: 'database_in_use',
+      message: expect.stringContaining('served by web-1. Stop every node'),
+      exitCode: 1,
+    })
+    expect(await content(client)).toEqual(before)
+    await client.query(`update node set seen_at = now() - interval '15 seconds'`)
+    await restoreBackup(to.connection, whole)
+    expect(withoutLinks(await content(client))).toEqual(withoutLinks(await sourceContent()))
+  })
+
   it('applies the migrations that are newer than the backup', async () => {
     const [last, ...earlier] = migrationNames().reverse()
     const old = await target()

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { connect, migrate } from '../db/migration/migrate.ts'
 import { readRecords } from '../db/migration/records.ts'
+import { aliveNodes } from '../db/migration/run.ts'
 import type { Connection } from '../db/servers/connection.ts'
 import { StartError } from '../errors.ts'
 import { addAgain, type Dropped, dropEveryRule, dropReferences } from './constraints.ts'
@@ -79,6 +80,7 @@ async function load(
   const tables = await presentTables(client)
   const all = tables.map(quoted)
   await requireEmpty(client, all)
+  await requireNoNodes(client)
   const dropped = breaking ? await dropEveryRule(client) : await dropReferences(client, tables)
   for (const table of all) await client.query(`delete from ${table}`)
   const portions = portionsOf(lines, first, { file, isSummed, tables })
@@ -104,6 +106,16 @@ async function requireEmpty(client: pg.Client, tables: readonly string[]): Promi
       'database_not_empty',
       'The database already holds accounts or cells, and a restore does not merge. Use an empty database.',
     )
+}
+
+/** A node would at once accept the credentials that are valid again, before an operator can end them. */
+async function requireNoNodes(client: pg.Client): Promise<void> {
+  const nodes = await aliveNodes(client)
+  if (nodes.length === 0) return
+  throw refuse(
+    'database_in_use',
+    `The database is served by ${nodes.map(({ name }) => name).join(', ')}. Stop every node, and run \`cellkeep restore\` again; one that was killed counts for 15 s.`,
+  )
 }
 
 /** Cancels queued messages and one-time links: they may have been sent or used since the backup. */

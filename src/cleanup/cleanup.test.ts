@@ -81,6 +81,15 @@ describe('cleanUp', () => {
     expect(await db().rows(sql`delete from limiter_charge returning 1`)).toHaveLength(3)
   })
 
+  it('removes charges from before the clock of the database was set back', async () => {
+    await db().run(sql`
+      insert into limiter_charge (limiter, key, at, expires_at)
+      select 'rest login_ip', age, now() + age::interval, now() + age::interval + interval '15 minutes'
+      from unnest('{2 days,2 minutes,30 seconds}'::text[]) age`)
+    expect(await scenario(test, cleanUp)).toEqual({ ...none, ran: true, expired_charges: 2 })
+    expect(await db().rows(sql`delete from limiter_charge returning key`)).toEqual([{ key: '30 seconds' }])
+  })
+
   it('stamps each lapsed offer once, with one row from the grantor to the recipient', async () => {
     const [first = ''] = await offers(1, '0 seconds')
     await offers(1, '-1 minute')

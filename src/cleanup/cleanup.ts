@@ -8,7 +8,14 @@ import { reseal } from '../sealing/reseal.ts'
 import { removePendingTotp } from '../second-factor/pending.ts'
 import { forgetAddresses } from '../sessions/addresses.ts'
 import { dropPartitions, makePartitions } from './partitions.ts'
-import { expireOffers, forgetKeys, removeAuditRows, removeMessages, removeTickets } from './steps.ts'
+import {
+  expireOffers,
+  forgetKeys,
+  removeAuditRows,
+  removeChargesAhead,
+  removeMessages,
+  removeTickets,
+} from './steps.ts'
 import { removeTombstones } from './tombstones.ts'
 
 export type Cleaned = {
@@ -96,7 +103,9 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
           expired(sql`api_token`, sql`expires_at <= now() - ${sql.raw(`interval '${tokenGraceDays} days'`)}`),
         ),
       ),
-      expired_charges: await repeat(() => db.run(expired(sql`limiter_charge`, sql`expires_at <= now()`))),
+      expired_charges:
+        (await repeat(() => db.run(expired(sql`limiter_charge`, sql`expires_at <= now()`)))) +
+        (await repeat(() => removeChargesAhead(db, batchRows))),
       expired_addresses: await repeat(() => forgetAddresses(db, batchRows)),
       removed_tickets: await repeat(() => removeTickets(db, batchRows)),
       removed_messages: await repeat(() => removeMessages(db, batchRows)),

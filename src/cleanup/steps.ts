@@ -8,6 +8,13 @@ export const forgetKeys = (db: Queryable, max: number): Promise<number> =>
       select account_id, key_hash from idempotency_key where expires_at <= now()
       order by expires_at limit ${sql.raw(max)} for update skip locked)`)
 
+/** Removes at most `max` charges from before the clock was set back: they would refuse callers until it is there again. */
+export const removeChargesAhead = (db: Queryable, max: number): Promise<number> =>
+  db.run(sql`
+    delete from limiter_charge where id in (
+      select id from limiter_charge where at > now() + interval '1 minute'
+      limit ${sql.raw(max)} for update skip locked)`)
+
 /**
  * Removes at most `max` one-time links that ended more than 30 days ago. The index of their creation times finds them,
  * because none ends before it is made.

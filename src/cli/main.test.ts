@@ -95,13 +95,27 @@ describe('wrong usage is exit code 2 and says how it goes', () => {
   })
 })
 
-it.runIf(existsSync('/dev/full'))('output that finds no room is exit code 1, even for its last line', () => {
-  const full = openSync('/dev/full', 'w')
-  const { status, stderr } = spawnSync(process.execPath, [program, '--version'], {
-    stdio: ['ignore', full, 'pipe'],
+describe.runIf(existsSync('/dev/full'))('output that finds no room', () => {
+  const intoFull = (...args: string[]) => {
+    const full = openSync('/dev/full', 'w')
+    const { status, stderr } = spawnSync(process.execPath, [program, ...args], {
+      stdio: ['ignore', full, 'pipe'],
+    })
+    closeSync(full)
+    return [status, String(stderr)]
+  }
+
+  it('is exit code 1, even for its last line', () => {
+    expect(intoFull('--version')).toEqual([1, expect.stringContaining('could not be written')])
   })
-  closeSync(full)
-  expect([status, String(stderr)]).toEqual([1, expect.stringContaining('could not be written')])
+
+  it('is told as one object with --json', () => {
+    const [status, stderr] = intoFull('keys', 'generate', '--json')
+    expect([status, JSON.parse(String(stderr))]).toEqual([
+      1,
+      { reason: 'output_unwritable', message: expect.stringContaining('ENOSPC') },
+    ])
+  })
 })
 
 it.runIf(existsSync('/dev/full'))(

@@ -14,7 +14,8 @@ export async function run(argv: readonly string[]): Promise<void> {
     isCut = true
     // The last line may fail only after the command has ended.
     process.exitCode ||= 1
-    stderr.write(`The output could not be written: ${message}\n`)
+    const told = { reason: 'output_unwritable', message: `The output could not be written: ${message}` }
+    stderr.write(`${argv.includes('--json') ? JSON.stringify(told) : told.message}\n`)
   })
   // Without a listener, a broken pipe on standard error would end the server.
   stderr.on('error', () => {})

@@ -204,10 +204,11 @@ function startError(error: unknown, { dataDir, logFile }: Place): StartError {
       78,
       { cause: error },
     )
-  return new StartError(
-    'database_start_failed',
-    `The embedded database in ${dataDir} does not start. The end of its log, ${logFile}:\n${why}`,
-    3,
-    { cause: error },
-  )
+  const isMaking = error instanceof PostgresFailure && error.isMaking
+  const what = isMaking
+    ? 'cannot be made. The end of what initdb wrote'
+    : `does not start. The end of its log, ${logFile}`
+  return new StartError('database_start_failed', `The embedded database in ${dataDir} ${what}:\n${why}`, 3, {
+    cause: error,
+  })
 }

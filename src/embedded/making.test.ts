@@ -62,6 +62,22 @@ test.skipIf(process.platform !== 'linux')('what a live process is making is left
   expect(await readdir(path)).toContain(name)
 })
 
+test('a database that cannot be made is reported with what initdb wrote, and no log is named', async () => {
+  const bin = join(dir, 'failing')
+  await mkdir(bin)
+  const script = (name: string, otherwise: string) =>
+    `#!/bin/sh\n[ "$1" != --version ] || exec echo "${name} (PostgreSQL) 18.0"\n${otherwise}\n`
+  await writeFile(join(bin, 'postgres'), script('postgres', 'exit 1'))
+  await writeFile(join(bin, 'initdb'), script('initdb', 'echo "No space left" >&2; exit 1'))
+  for (const name of ['postgres', 'initdb']) await chmod(join(bin, name), 0o755)
+  const path = join(dir, 'unmade')
+  const started = startEmbedded({ dataDir: path, postgresBin: bin, role: 'command', log: silentLog })
+  await expect(started).rejects.toMatchObject({
+    reason: 'database_start_failed',
+    message: `The embedded database in ${path} cannot be made. The end of what initdb wrote:\nNo space left`,
+  })
+})
+
 test.skipIf(!isRoot)('root writes through no link that the database’s user put in its way', async () => {
   const user = await databaseUser('')
   const { initdb, postgres, env } = await findBinaries({ libDir: join(seed, 'lib'), user })

@@ -34,16 +34,19 @@ export const connectionTo = (socketDir: string, database: string): pg.ClientConf
   ssl: false,
 })
 
-/** The server could not be started; the message holds the last lines of its log. */
+/** The server could not be started or its files not be made; the message holds the last lines that the program wrote. */
 export class PostgresFailure extends Error {
+  /** True if `initdb` failed, which writes to no log. */
+  readonly isMaking: boolean
   /** True if another server holds the directory, or another process has stopped this one: try again. */
   readonly passing: boolean
   /** True if a server that cannot be reached holds the directory, or processes that a killed one left. */
   readonly isHeld: boolean
 
-  constructor(logged: string, { isStopped = false, isHeld = false } = {}) {
+  constructor(logged: string, { isStopped = false, isHeld = false, isMaking = false } = {}) {
     super(logged.split('\n').slice(-6).join('\n'))
     this.name = 'PostgresFailure'
+    this.isMaking = isMaking
     this.isHeld = isHeld
     // Not only in the last lines: the other server writes to the same log.
     this.passing =
@@ -68,7 +71,7 @@ export async function initDatabase(
   const options = ['-D', db, '-E', 'UTF8', ...locale, ...access, ...extra]
   await promisify(execFile)(binaries.initdb, options, { env: binaries.env, ...runAs(user) }).catch(
     (error: Error & { stderr?: string }) => {
-      throw new PostgresFailure(error.stderr?.trim() || error.message)
+      throw new PostgresFailure(error.stderr?.trim() || error.message, { isMaking: true })
     },
   )
 }

@@ -84,6 +84,13 @@ describe('a node', () => {
     await beside({}, async () => expect(await nodes()).toHaveLength(2))
   })
 
+  it('is silent if it was last seen before the clock of the database was set back', async () => {
+    const id = 'b'.repeat(16)
+    await plant(id, { age: '-1 hour' })
+    expect(await nodes()).toContainEqual(expect.objectContaining({ id, alive: false, marks: ['silent'] }))
+    await unplant(id)
+  })
+
   it('is marked if its name, its version or its settings are not those of the others', async () => {
     const other: TestOptions = {
       node_name: 'web-1',

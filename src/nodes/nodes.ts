@@ -49,9 +49,10 @@ export type NodeView = {
 /** A digest of each setting on which all nodes should agree. */
 export type Digests = Readonly<Record<string, string>>
 
-/** A node that was not seen for this long is silent. */
+/** A node that was not seen for this long is silent, as is one that was seen before the clock was set back. */
 export const aliveMs = 15_000
-export const isAlive = sql`seen_at > now() - ${`${aliveMs} ms`}::interval`
+const alive = sql`${`${aliveMs} ms`}::interval`
+export const isAlive = sql`seen_at between now() - ${alive} and now() + ${alive}`
 
 /** Every node that has not ended, by name. */
 export async function readNodes(db: Pick<Queryable, 'rows'>): Promise<NodeView[]> {

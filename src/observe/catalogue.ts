@@ -6,7 +6,7 @@ import { bus, requests, sizes, statements } from './buckets.ts'
  * has 3000 series at most.
  */
 export type Metric = {
-  type: 'counter' | 'gauge' | 'histogram'
+  type: 'counter' | 'gauge' | 'histogram' | 'summary'
   help: string
   labels: readonly string[]
   buckets?: readonly number[]
@@ -16,13 +16,15 @@ export type Metric = {
 const counter = (max: number, help: string, ...labels: string[]) =>
   ({ type: 'counter', help, labels, max }) as const
 const gauge = (help: string, ...labels: string[]) => ({ type: 'gauge', help, labels }) as const
+/** Prometheus reserves the label `quantile` for this type. */
+const summary = (help: string) => ({ type: 'summary', help, labels: ['quantile'] }) as const
 const histogram = (max: number, help: string, buckets: readonly number[], ...labels: string[]) =>
   ({ type: 'histogram', help, labels, buckets, max }) as const
 
 export const catalogue = {
   build_info: gauge('The version that runs; always 1.', 'version', 'node_version', 'schema'),
   readiness: gauge('1 for the present state of readiness: ok, or why not.', 'reason'),
-  event_loop_delay_seconds: gauge('Delay of the event loop over the last 10 s.', 'quantile'),
+  event_loop_delay_seconds: summary('Delay of the event loop over the last 10 s.'),
 
   http_requests_total: counter(80, 'HTTP requests that were answered or cut.', 'route', 'method', 'outcome'),
   http_request_seconds: histogram(
@@ -109,7 +111,7 @@ export const catalogue = {
 } satisfies Record<string, Metric>
 
 export type MetricName = keyof typeof catalogue
-export type Gauge = NamesOf<'gauge'>
+export type Gauge = NamesOf<'gauge' | 'summary'>
 export type Counted = NamesOf<'counter'>
 export type Observed = NamesOf<'histogram'>
 type NamesOf<T> = {

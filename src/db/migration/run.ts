@@ -49,15 +49,20 @@ export async function runStep(runner: Runner, step: Step): Promise<void> {
 }
 
 /** The recently seen nodes that do not work on a database with this step. */
-export async function nodesBelow(client: pg.Client, needs: string): Promise<string[]> {
+export const nodesBelow = async (client: pg.Client, needs: string): Promise<string[]> =>
+  (await aliveNodes(client))
+    .filter(({ version }) => isOlder(version, needs))
+    .map(({ name, version }) => `${name} (${version})`)
+
+/** The recently seen nodes, also of a database from before there was a table of them. */
+export async function aliveNodes(client: pg.Client): Promise<{ name: string; version: string }[]> {
   const { rows: found } = await client.query(`select to_regclass('node') is not null as found`)
   if (!found[0].found) return []
   const { rows } = await client.query<{ name: string; version: string }>(
-    `select name, version from node where seen_at > now() - interval '15 seconds' order by name`,
+    `select name, version from node
+     where seen_at between now() - interval '15 seconds' and now() + interval '15 seconds' order by name`,
   )
   return rows
-    .filter(({ version }) => isOlder(version, needs))
-    .map(({ name, version }) => `${name} (${version})`)
 }
 
 async function requireNodes(client: pg.Client, { name, needs }: Step): Promise<void> {
