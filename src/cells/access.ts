@@ -50,6 +50,10 @@ export const viaFirst = (via: string): string =>
 /** So few principals are probed; so few grants of a cell are read instead of probing more. */
 const [probedMax, grantsMax] = [8, 64]
 
+/** Whether a caller may have more principals than are probed. */
+export const hasManyPrincipals = (role_grants: readonly unknown[]): boolean =>
+  1 + 2 * role_grants.length > probedMax
+
 /**
  * The principals of the caller that the grants of the cell with this alias name; all of them, if they are few or the
  * grants are many. Most cells have few grants, and probing a thousand principals on each of thousands of cells would take
@@ -101,7 +105,7 @@ export function tiers(
 /** The tiers on `cell c`. */
 export const tier = tiers('c')
 
-/** The same on each of many cells. */
+/** The same on each of many cells, or for a caller with many principals. */
 export const tiersOfMany = (alias: string): ReturnType<typeof tiers> => tiers(alias, named(alias))
 
 /**

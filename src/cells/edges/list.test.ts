@@ -219,6 +219,8 @@ it('a caller with many roles sees the children that one of them opens, however m
       all.push(child)
     }
   const { client } = dean
+  for (const id of all)
+    expect(await reasonOf(client.cell_get({ id }))).toBe(seen.includes(id) ? 'ok' : 'cell_not_found')
   expect((await client.cell_item_list({ parent_id: parent })).items.map(({ child_id }) => child_id)).toEqual(
     seen,
   )

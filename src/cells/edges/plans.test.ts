@@ -1,5 +1,6 @@
 import { describe, expect, test as it } from 'vitest'
 import { cellRow, cellRows } from '../../../test/helpers/cell-rows.ts'
+import { reasonOf } from '../../../test/helpers/outcome.ts'
 import { workOf } from '../../../test/helpers/plans.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
@@ -115,6 +116,15 @@ it('cells that a caller with two hundred roles names, clones or shares: few gran
   expect(list.rows.cell_grant).toBeLessThanOrEqual(4 * ids.length)
   expect(shared.rows.cell_grant).toBeLessThanOrEqual(20 * 3)
   expect(clone.rows.cell_grant).toBeLessThanOrEqual(4 * 2 * many)
+})
+
+it('a hidden cell: none of two hundred roles of the caller is probed, so that it takes no longer than a missing one', async () => {
+  const hidden = await cellRow(test, { path: 'secret' })
+  await test.cellGrant(hidden, 'viewer', { role: 'x', scope_id: null })
+  for (const input of [{ id: hidden }, { path: 'secret' }]) {
+    const work = await workOf(test.databaseUrl, () => reasonOf(dean.client.cell_get(input)))
+    expect(work.rows.cell_grant).toBeLessThanOrEqual(3)
+  }
 })
 
 it('the bundle of a cell: 501 of its 5000 edges of each kind', async () => {
