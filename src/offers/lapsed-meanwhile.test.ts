@@ -80,3 +80,20 @@ it('accept: the lock of a sibling offer outlasts the offer: it has lapsed, and n
   expect([sent, await grantsOf(test, bob.actor_id)]).toEqual([[], []])
   expect((await bob.client.role_grant_offer_list()).offers).toMatchObject([{ offer_id: sibling.offer_id }])
 })
+
+it('accept: the lock of a sibling offer outlasts the authority of the grantor: the offer is superseded', async () => {
+  const [bob, eve, ada] = [await test.account(), await holder(test), await holder(test)]
+  const wanted = { to_account_id: bob.id, role: 'teacher' }
+  const sibling = (await eve.client.role_grant_offer_create(wanted)).offer
+  const { offer_id } = (await ada.client.role_grant_offer_create(wanted)).offer
+  const end = await soon()
+  await other.query('update role_grant set expires_at = $2 where id = $1', [ada.role_grant_id, end])
+  const lock = 'update role_grant_offer set superseded_at = now() where offer_id = $1'
+  const sent = await heard(test, async () =>
+    expect(
+      await heldUntil(end, lock, sibling.offer_id, () => bob.client.role_grant_offer_accept({ offer_id })),
+    ).toBe('role_grant_offer_terminal'),
+  )
+  expect(sent).toMatchObject([{ account_id: ada.id, method: 'role_grant_offer_supersede' }])
+  expect(await grantsOf(test, bob.actor_id)).toEqual([])
+})

@@ -124,7 +124,8 @@ async function readWithScopeLock(
 /**
  * Locks the offer and its siblings for the actor, in one statement and by ascending id. No sibling can be added
  * afterwards, because making an offer takes the lock of the recipient's account. Reads both actors too: what it
- * reads of them changes only under their account locks, which the caller holds.
+ * reads of them changes only under their account locks, which the caller holds, unless a grant expires during a wait
+ * for a sibling.
  */
 async function lockWithSiblings(
   db: Queryable,
@@ -139,10 +140,12 @@ async function lockWithSiblings(
       and (o.to_actor_id is null or o.to_actor_id = ${actor_id}::uuid) and ${pending})
     order by o.offer_id for update`)
   const rows = found.map(({ live: _, ...offer }) => offer)
+  const live = found[0]?.live
+  const mayExpire = live?.some(({ role_grants }) => role_grants.some(({ expires_at }) => expires_at !== null))
   return {
     stored: rows.find((row) => row.offer_id === offer_id),
     siblings: rows.map((row) => row.offer_id).filter((id) => id !== offer_id),
-    live: found[0] ? byActor(found[0].live) : await readLiveActors(db, ids),
+    live: live && !mayExpire ? byActor(live) : await readLiveActors(db, ids),
   }
 }
 

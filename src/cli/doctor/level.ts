@@ -8,6 +8,7 @@ const warnings = new Set([
   'disk_low',
   'statement_names_lost',
   'replication_asynchronous',
+  'statistics_missing',
   'bloat',
   'audit_partitions_many',
   'versions_differ',

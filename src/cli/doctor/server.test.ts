@@ -141,6 +141,20 @@ it('dead rows are compared with the rows that the catalog knows: a promoted stan
   await run('truncate cell cascade')
 })
 
+it('tables without statistics, as `pg_upgrade` leaves them', async () => {
+  await run(
+    `insert into cell (data, data_bytes) select '{}', 2 from generate_series(1, 60000)`,
+    'set allow_system_table_mods = on',
+    `delete from pg_statistic where starelid = 'cell'::regclass`,
+    'reset allow_system_table_mods',
+  )
+  const { stdout } = await doctor(['doctor'])
+  expect(stdout).toMatch(/no statistics of \w*\.?cell:/)
+  expect(await found(['--fix'])).toEqual(['statistics_missing', 'statistics_missing'])
+  expect(await found()).toEqual([])
+  await run('truncate cell cascade')
+})
+
 it('--fix asks before each thing that it does, and leaves the others', async () => {
   await run(
     'alter sequence audit_inbox_written_seq set unlogged',

@@ -6,6 +6,9 @@ import { bloatedIndexes, reindex } from '../../db/reindex.ts'
 import type { Opened } from '../with-service.ts'
 import type { Finding, Fix } from './files.ts'
 
+/** Smaller tables and indexes are not worth a finding: 4 MB. */
+const pagesMin = 512
+
 /** Findings about the database server: durability, standbys, maintenance and backups. */
 export async function serverFindings(db: Database, opened: Opened): Promise<Finding[]> {
   const tables = sql`array${sql.raw(withPartitions(`'{${[...expectedColumns().keys()]}}'::regclass[]`))}`
@@ -29,6 +32,10 @@ export async function serverFindings(db: Database, opened: Opened): Promise<Find
       array(select s.relname::text from pg_stat_user_tables s join pg_class c on c.oid = s.relid
         where s.relid = any(${tables})
         and n_dead_tup > greatest(10000, 0.3 * (greatest(n_live_tup, c.reltuples) + n_dead_tup)) order by 1) as bloated,
+      array(select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where c.oid = any(${tables}) and c.relkind = 'r' and pg_relation_size(c.oid) >= ${sql.raw(pagesMin)} * 8192
+        and not exists (select from pg_stats s where s.schemaname = n.nspname and s.tablename = c.relname)
+        order by 1) as unanalyzed,
       extract(day from now() - greatest(
         (select coalesce(backed_up_at, (select min(applied_at) from schema_migration)) from cluster),
         (select last_archived_time from pg_stat_archiver)))::int as backup_days`)
@@ -36,6 +43,7 @@ export async function serverFindings(db: Database, opened: Opened): Promise<Find
     ...durability(server),
     ...replication(server),
     ...upkeep(server, opened),
+    ...statistics(server, opened),
     ...(await bloat(server, opened)),
     ...backups(server),
   ]
@@ -57,6 +65,8 @@ type Server = {
   unlogged: string[]
   unvacuumed: string[]
   bloated: string[]
+  /** Without statistics. */
+  unanalyzed: string[]
   backup_days: number
 }
 
@@ -149,8 +159,21 @@ function upkeep({ autovacuum, unvacuumed, age, unlogged }: Server, opened: Opene
   return findings
 }
 
-/** Smaller indexes are not worth a finding: 4 MB. */
-const pagesMin = 512
+/** `pg_upgrade` to PostgreSQL 17 or older leaves the statistics behind, and autovacuum does not miss them. */
+function statistics({ unanalyzed }: Server, opened: Opened): Finding[] {
+  if (unanalyzed.length === 0) return []
+  return [
+    {
+      finding: 'statistics_missing',
+      what: `The query planner has no statistics of ${unanalyzed.join(', ')}: calls may read whole tables.`,
+      remedy: 'Run `analyze`, as after every `pg_upgrade`.',
+      fix: statements(
+        opened,
+        unanalyzed.map((table) => `analyze ${table}`),
+      ),
+    },
+  ]
+}
 
 async function bloat({ bloated }: Server, opened: Opened): Promise<Finding[]> {
   const { connection } = opened
