@@ -5,7 +5,7 @@ import { rival } from '../../../test/helpers/race.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { numberRows } from '../../audit/numbering.ts'
 import { sql } from '../../db/db.ts'
-import { scenario, type TestAccount } from '../../testing/index.ts'
+import { scenario, type TestAccount, testService } from '../../testing/index.ts'
 import { insertAccount } from '../accounts.ts'
 
 let keeper: TestAccount
@@ -278,5 +278,24 @@ describe('account_purge', () => {
     expect(await rows(sql`select created_by, updated_by from cell where id = ${cell.id}`)).toEqual([
       { created_by: null, updated_by: null },
     ])
+  })
+
+  it('may have more cells than one statement could change in its time', async () => {
+    const ada = await test.account()
+    await run(sql`
+      insert into cell (id, created_by, data, data_bytes)
+      select lpad(to_hex(n), 32, '0')::uuid, ${ada.actor_id}::uuid, case n % 2000 when 1 then '{"slow":1}' else '{}' end::jsonb, 2
+      from generate_series(1, 4001) n`)
+    await run(sql`
+      create function linger() returns trigger language plpgsql as
+        $$ begin perform pg_sleep(1); return new; end $$`)
+    await run(sql`
+      create trigger lingers before update on cell for each row when (old.data ? 'slow') execute function linger()`)
+    onTestFinished(async () => void (await run(sql`drop function linger cascade`)))
+    await using hasty = await testService({ database_url: test.databaseUrl, statement_timeout_ms: 2_500 })
+    expect(await hasty.daemonClient().account_purge({ account_id: ada.id, confirm: true })).toMatchObject({
+      purged: true,
+    })
+    expect(await rows(sql`select from cell where created_by is not null limit 1`)).toEqual([])
   })
 })

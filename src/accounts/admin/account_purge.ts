@@ -3,6 +3,7 @@ import { mutation } from '../../core/declare.ts'
 import type { Work } from '../../core/mutate.ts'
 import { account, operation } from '../../core/operation.ts'
 import { type Queryable, type Sql, sql } from '../../db/db.ts'
+import { anyOf } from '../../db/unplanned.ts'
 import { announceSuperseded, offerColumns, unstamped } from '../../offers/offers.ts'
 import type { Offer } from '../../wire/offer.ts'
 import { Uuid } from '../../wire/types.ts'
@@ -72,6 +73,9 @@ const supersedeMade = (db: Queryable, account_id: string): Promise<Offer[]> =>
       and held.from_account_id = ${account_id}::uuid and held.to_account_id <> ${account_id}::uuid
     returning ${offerColumns}`)
 
+/** So many cells of one statement, because a million of them take longer than a statement may. */
+const releasedAtOnce = 2_000
+
 /**
  * Clears the actors from `created_by` and `updated_by` of cells. The foreign keys would do it too, but they
  * rewrite each cell once per column and lock cells in no particular order; cells are always locked by ascending id.
@@ -80,14 +84,18 @@ async function releaseCells(db: Queryable, actor_ids: string[]): Promise<void> {
   const isOneOf = (column: Sql): Sql => sql`${column} = any(${actor_ids}::uuid[])`
   const forgotten = (column: Sql): Sql =>
     sql`${column} = case when ${isOneOf(column)} then null else ${column} end`
-  // `any(array(…))` uses the primary key; a join might scan the whole table.
   await db.run(sql`
-    with held as (
-      select id from cell where ${isOneOf(sql`created_by`)} or ${isOneOf(sql`updated_by`)}
-      order by id for no key update
-    )
-    update cell set ${forgotten(sql`created_by`)}, ${forgotten(sql`updated_by`)}
-    where id = any(array(select id from held))`)
+    declare released no scroll cursor for
+    select id from cell where ${isOneOf(sql`created_by`)} or ${isOneOf(sql`updated_by`)}
+    order by id for no key update`)
+  for (;;) {
+    const held = await db.rows<{ id: string }>(sql`fetch ${sql.raw(releasedAtOnce)} from released`)
+    if (held.length === 0) break
+    await db.run(sql`
+      update cell set ${forgotten(sql`created_by`)}, ${forgotten(sql`updated_by`)}
+      where id = ${anyOf(held.map(({ id }) => id))}`)
+  }
+  await db.run(sql`close released`)
 }
 
 export const purgeAccount = operation({
