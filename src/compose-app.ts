@@ -12,7 +12,7 @@ import { onPriorityKept } from './auth/hash-threads.ts'
 import { createKeyRing } from './auth/key-ring.ts'
 import { createLastUsed } from './auth/last-used.ts'
 import { createPasswords } from './auth/password.ts'
-import { ConfigError, type ParsedConfig } from './config/config.ts'
+import type { ParsedConfig } from './config/config.ts'
 import type { App } from './core/app.ts'
 import { createCursors } from './core/cursor.ts'
 import type { Method } from './core/method.ts'
@@ -61,9 +61,6 @@ export type Deps = {
 /** The roles, events and methods of a configuration. Throws StartError if its declarations contradict each other. */
 export function declared({ config, declarations }: ParsedConfig) {
   const registry = declaredIn(config.config, () => createRegistry(declarations))
-  const unknown = config.require_second_factor.find((role) => !registry.role(role))
-  if (unknown !== undefined)
-    throw new ConfigError([`require_second_factor: role "${unknown}" is not registered; declare it in roles`])
   const own = declarations.actions ?? {}
   const wired = declaredIn(config.config, () => {
     const twice = Object.keys(own).find((method) => Object.hasOwn(actions, method))

@@ -114,6 +114,23 @@ it.each([
   await expect(restoreBackup(connection, file)).rejects.toMatchObject({ reason: 'backup_unreadable' })
 })
 
+it.each([
+  ['another backup', whole],
+  ['an empty line', gzipSync('\n')],
+])('refuses a file in which %s follows the backup, and restores nothing of it', async (_what, tail) => {
+  const file = join(dir, 'followed')
+  await writeFile(file, Buffer.concat([whole, tail]))
+  const to = await target()
+  await expect(restoreBackup(to.connection, file)).rejects.toMatchObject({
+    reason: 'backup_damaged',
+    message: expect.stringMatching(
+      / at line \d+: something follows the end of the backup\. Nothing was restored\.$/,
+    ),
+  })
+  const client = await to.open()
+  expect((await client.query('select 1 from account')).rows).toEqual([])
+})
+
 it('refuses a file of one endless line before it exhausts memory', async () => {
   const { connection } = await target()
   const file = join(dir, 'endless')

@@ -36,6 +36,7 @@ export async function* portionsOf(
   let at = 1
   let rows: string[] = []
   let bytes = 0
+  let isOver = false
   const portion = (): Portion => {
     const made = { table: current?.table as TableStart, rows, at }
     rows = []
@@ -46,6 +47,8 @@ export async function* portionsOf(
 
   for await (const line of lines) {
     at += 1
+    // Of two backups in one file, only the first would be restored.
+    if (isOver) throw wrong('something follows the end of the backup')
     if (!line.startsWith(marker)) {
       if (current === undefined) throw wrong('a row before any table')
       if (isSummed) {
@@ -64,12 +67,13 @@ export async function* portionsOf(
     const last = end.safeParse(own).data
     if (last) {
       if (last.rows !== total) throw wrong(`${total} of ${last.rows} rows found`)
-      if (!isSummed) return
+      isOver = true
+      if (!isSummed) continue
       const absent = tables.find((name) => !begun.has(name))
       if (current || absent)
         throw wrong(`the ${current ? `end of ${current.table.table}` : `table ${absent}`} is missing`)
       if (last.sha256 !== all.digest('hex')) throw wrong('the checksum of the file does not match')
-      return
+      continue
     }
     if (isSummed) all.update(`${line}\n`)
     const done = isSummed && tableEnd.safeParse(own).data
@@ -87,7 +91,7 @@ export async function* portionsOf(
     current = { table, sum: createHash('sha256'), rows: 0 }
     yield portion()
   }
-  throw wrong('the end is missing')
+  if (!isOver) throw wrong('the end is missing')
 }
 
 function ownLine(line: string): unknown {

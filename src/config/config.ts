@@ -14,7 +14,7 @@ import {
 import type { RuleContext } from './rules/context.ts'
 import { unreachableLinks } from './rules/mail.ts'
 import { brokenRules, openIpLimiters } from './rules/rules.ts'
-import { missingSecondFactor } from './second-factor.ts'
+import { missingSecondFactor, unregisteredRoles } from './second-factor.ts'
 import type { AnySetting, Known } from './setting.ts'
 import { type Config, type Key, keys, type SettingOptions, settings } from './table.ts'
 
@@ -105,6 +105,7 @@ function finish(reading: Reading, { library, serves, name, foundFile }: FinishOp
     ...reading.problems,
     ...brokenRules(config, { label, isGiven, isBroken, serves, deliver: reading.declarations.deliver }),
     ...oidcProblems,
+    ...unregisteredRoles(config, label, reading.declarations.roles),
   ]
   if (problems.length > 0) throw new ConfigError(problems)
 

@@ -1,3 +1,5 @@
+import { builtinRoles } from '../registry/registry.ts'
+import { meant } from '../wire/closest.ts'
 import type { OidcProvider } from './oidc.ts'
 import type { Config, Key } from './table.ts'
 
@@ -21,4 +23,21 @@ export function missingSecondFactor(
     `${label('require_second_factor')} locks out holders of these roles, because nobody can add a second factor here: ` +
       `set ${label('secret_keys')} for TOTP, or ${label('public_url')} for passkeys`,
   ]
+}
+
+/** A misspelled role would hold nobody to a second factor. The forms of the consumer's roles are not checked yet. */
+export function unregisteredRoles(
+  { require_second_factor }: Pick<Config, 'require_second_factor'>,
+  label: (key: Key) => string,
+  own: readonly unknown[] = [],
+): string[] {
+  const names = [...builtinRoles, ...own].map((role) => (role as { name?: unknown } | null)?.name)
+  const texts = names.filter((name) => typeof name === 'string')
+  return require_second_factor.flatMap((role, index) =>
+    texts.includes(role)
+      ? []
+      : [
+          `${label('require_second_factor')} entry ${index + 1} must be a registered role${meant(role, texts, '; declare it in roles')}`,
+        ],
+  )
 }

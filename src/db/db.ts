@@ -30,7 +30,7 @@ export interface Database extends Queryable, ReadOnly {
   /** The server that takes writes, and its state. */
   readonly primary: Pick<
     Primary,
-    'session' | 'doubt' | 'isOpen' | 'isAway' | 'inside' | 'trouble' | 'admission'
+    'session' | 'doubt' | 'repeats' | 'isOpen' | 'isAway' | 'inside' | 'trouble' | 'admission'
   >
   readonly clock: Clock
   /** Undefined without replicas, and until `useReplicas`, which is called before the first request. */

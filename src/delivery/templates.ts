@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { StartError } from '../errors.ts'
 import type { Message } from '../registry/messages.ts'
+import { localeForm } from '../wire/types.ts'
 import { builtinTexts, type TextName } from './builtin-texts.ts'
 
 /** The texts of a message. */
@@ -93,6 +94,9 @@ async function readOwn(directory: string): Promise<Map<string, Template>> {
     const [, name = '', locale = '', kind] = fileName.exec(file) ?? []
     if (!Object.hasOwn(builtinTexts, name)) problems.push(`${file} ${unknownText}`)
     else problems.push(...flaws(name, content, kind === 'txt').map((flaw) => `${file} ${flaw}`))
+    // No message has such a locale, so the text would never be used.
+    if (locale !== '' && !localeForm.test(locale.slice(1)))
+      problems.push(`${file} has a locale that is not like de or de-AT`)
     if (kind === 'html' && !files.has(file.replace(/html$/, 'txt')))
       problems.push(`${file} needs a .txt of the same name with the subject`)
     if (kind !== 'txt') continue

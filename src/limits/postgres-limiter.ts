@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Database, type Sql, sql } from '../db/db.ts'
+import { repeatCause } from '../db/servers/failure.ts'
 import type { Log } from '../log/log.ts'
 import { grainOf, type Limiter, type Refused } from './limiter.ts'
 
@@ -34,20 +35,40 @@ export function createPostgresLimiter(options: PostgresLimiterOptions): Limiter 
       ? sql`date_trunc('milliseconds', clock_timestamp())`
       : sql`${new Date(Math.floor(now())).toISOString()}::timestamptz`
 
+  /**
+   * Once more if the connection was lost. What was carried out before that counts twice then, as it would if the caller
+   * repeated a call that failed.
+   */
+  const repeated = async <T>(work: (isRepeat: boolean) => Promise<T>): Promise<T> => {
+    try {
+      return await work(false)
+    } catch (error) {
+      if (repeatCause(error) !== 'lost') throw error
+      await db.primary.repeats('lost')
+      return await work(true)
+    }
+  }
+  const freed = (key: string, slot: string): Sql =>
+    sql`delete from limiter_charge where limiter = ${name} and key = ${key} and slot = ${slot}::uuid`
   const take = async (key: string, slot: string | null): Promise<Refused | undefined> => {
-    const { wait } = await db.one<{ wait: number | null }>(sql`
-      select limiter_take(${name}, ${key}, ${max}::integer, ${span}, ${grain}, ${milliseconds(leaseMs)},
-        ${slot}::uuid ${now === undefined ? sql.empty : sql`, ${moment()}`}) as wait`)
+    const { wait } = await repeated(async (isRepeat) => {
+      // A slot that was taken unheard would stand in its own way.
+      if (isRepeat && slot !== null) await db.run(freed(key, slot))
+      return await db.one<{ wait: number | null }>(sql`
+        select limiter_take(${name}, ${key}, ${max}::integer, ${span}, ${grain}, ${milliseconds(leaseMs)},
+          ${slot}::uuid ${now === undefined ? sql.empty : sql`, ${moment()}`}) as wait`)
+    })
     if (wait === null) return undefined
     // 0: only slots of running attempts are in the way, and it is unknown when they end.
     return wait === 0 ? { ok: false, retryAfter: 1, isPending: true } : { ok: false, retryAfter: wait }
   }
   /** Never rejects, as the attempt has been answered already: a slot that cannot be settled counts as a charge. */
   const settle = async (key: string, slot: string, charge: boolean): Promise<void> => {
-    const gone = sql`delete from limiter_charge where limiter = ${name} and key = ${key} and slot = ${slot}::uuid`
+    const gone = freed(key, slot)
     const add = sql`select limiter_add(${name}, ${key}, ${span}, ${grain}, ${moment()})`
     try {
-      await db.run(charge ? sql`with gone as (${gone}) ${add}` : gone)
+      if (charge) await db.run(sql`with gone as (${gone}) ${add}`)
+      else await repeated(() => db.run(gone))
     } catch (error) {
       log.error(
         { event: 'limiter_slot', err: error, limiter: name },

@@ -69,7 +69,7 @@ export type Registry = {
   readonly reasons: ReadonlyMap<string, ReasonSpec>
 }
 
-const builtinRoles: readonly RoleSpec[] = [
+export const builtinRoles: readonly RoleSpec[] = [
   {
     name: 'keeper',
     description: 'Runs the service: removes accounts for good, with the daemon token.',

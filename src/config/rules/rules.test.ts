@@ -27,6 +27,15 @@ describe('several settings', () => {
     ])
   })
 
+  it('roles that nobody registered are listed with the other problems, under the name of their variable', () => {
+    const env = { CELLKEEP_REQUIRE_SECOND_FACTOR: 'amdin,admin,reader', CELLKEEP_PORT: 'x' }
+    expect(problemsOf(() => parse(env, { roles: [null, { name: 'editor' }] }))).toEqual([
+      'CELLKEEP_PORT must be a whole number from 0 to 65535',
+      'CELLKEEP_REQUIRE_SECOND_FACTOR entry 1 must be a registered role; did you mean admin?',
+      'CELLKEEP_REQUIRE_SECOND_FACTOR entry 3 must be a registered role; declare it in roles',
+    ])
+  })
+
   it('a broken value is not reported as missing too', () => {
     expect(problems({ CELLKEEP_HOST: '0.0.0.0', CELLKEEP_ALLOWED_ORIGINS: ',' })).toHaveLength(1)
     expect(problems({ CELLKEEP_DATABASE_URL: url, CELLKEEP_COOKIE_KEYS: 'x' })).toHaveLength(1)
