@@ -4,6 +4,7 @@ import { spoil, useCall, usePages } from '../api/query.ts'
 import { server } from '../api/server.ts'
 import { audit } from '../copy/audit.ts'
 import { to as hrefOf, place, setQuery } from '../lib/router.ts'
+import { serverNow } from '../lib/time.ts'
 import type { PageProps } from '../routes.ts'
 import { Button } from '../ui/button.tsx'
 import { Tabs } from '../ui/link.tsx'
@@ -46,7 +47,7 @@ const newerMax = 100
 
 function Log() {
   const filter = filterOfPlace()
-  const [now, setNow] = useState(Date.now)
+  const [now, setNow] = useState(serverNow)
   const list = usePages('audit_log_list', filter, ({ events }) => events)
   const isFiltered = Object.keys(filter).length > 0
   return (
@@ -54,7 +55,7 @@ function Log() {
       <Filters filter={filter} />
       <Activity filter={filter} now={now} />
       {list.data && !filter.to && (
-        <Newer filter={filter} after={list.data[0]?.seq ?? 0} onShow={() => setNow(Date.now())} />
+        <Newer filter={filter} after={list.data[0]?.seq ?? 0} onShow={() => setNow(serverNow())} />
       )}
       <Resource
         of={list}
