@@ -91,7 +91,7 @@ function submitDialog(): void {
 
 const save = clicks('Control+S Meta+S')
 const withControl: Readonly<Record<string, () => unknown>> = {
-  Enter: submitDialog,
+  enter: submitDialog,
   k: () => (isPaletteOpen.value = true),
   s: () => document.querySelector('dialog[open]') === null && save(),
 }
@@ -104,7 +104,8 @@ export function startKeys(): void {
     if (event.defaultPrevented || event.altKey || !signedIn.value) return
     const { key } = event
     if (event.ctrlKey || event.metaKey) {
-      const run = withControl[key]
+      // A capital letter without Shift: Caps Lock is on.
+      const run = withControl[event.shiftKey ? key : key.toLowerCase()]
       if (run && run() !== false) event.preventDefault()
       return
     }
