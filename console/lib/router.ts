@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals'
+import { forgetTop, keepTop, restoreTop, startScroll } from './scroll.ts'
 import { isUuid } from './uuid.ts'
 
 /** The address below `/admin`: its path, and the query that a link should restore. */
@@ -27,13 +28,15 @@ export const leaveGuard: { ask?: (() => boolean) | undefined; back?: (() => void
 /** Opens a page. `replace`: Back does not return to the current one. */
 export function go(href: string, { replace = false } = {}): void {
   if (!replace && leaveGuard.ask && !leaveGuard.ask()) return
-  history.replaceState({ ...history.state, top: scrollY }, '')
+  keepTop()
+  forgetTop()
   // After a double click, Back would seem to do nothing.
   const isHere = new URL(href, location.href).href === location.href
   history[replace || isHere ? 'replaceState' : 'pushState']({}, '', href)
   const before = place.peek().path
   place.value = here()
   if (before !== place.peek().path) scrollTo(0, 0)
+  keepTop()
 }
 
 /** Changes keys of the query in place: filters, an open dialog. */
@@ -45,14 +48,14 @@ export const setQuery = (changes: Record<string, string | null>): void => {
   go(`${location.pathname}${query.size ? `?${query}` : ''}`, { replace: true })
 }
 
-/** Makes links of the console change the page without loading it, and Back return to where it was. */
+/** Makes links of the console change the page without loading it, and Back and Forward return to where it was. */
 export function startRouter(): void {
-  history.scrollRestoration = 'manual'
-  addEventListener('popstate', ({ state }) => {
+  startScroll()
+  addEventListener('popstate', () => {
+    forgetTop()
     if (leaveGuard.back) return leaveGuard.back()
     place.value = here()
-    const top: number = state?.top ?? 0
-    requestAnimationFrame(() => requestAnimationFrame(() => scrollTo(0, top)))
+    restoreTop()
   })
   addEventListener('click', (event) => {
     if (
