@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { EventRows } from '../api/event-rows.tsx'
-import { spoil, useCall, usePages } from '../api/query.ts'
+import { startAgain, useCall, usePages } from '../api/query.ts'
 import { server } from '../api/server.ts'
 import { audit } from '../copy/audit.ts'
 import { to as hrefOf, place, setQuery } from '../lib/router.ts'
@@ -86,7 +86,7 @@ function Newer({ filter, after, onShow }: { filter: Filter; after: number; onSho
   )
   const count = data?.events.length ?? 0
   const show = (): void => {
-    spoil('audit_log_list', 'audit_log_activity')
+    startAgain('audit_log_list', 'audit_log_activity')
     onShow()
     scrollTo(0, 0)
   }
