@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { useSend } from '../api/send.ts'
 import { cells } from '../copy/cells.ts'
 import { checkData, type Problem } from '../lib/json-check.ts'
@@ -23,7 +23,7 @@ export function NewCell({ onClose }: { onClose(): void }) {
     spoils: ['cell_list', 'audit_log_list'],
     done: () => toast(cells.created),
   })
-  const checked = checkData(text)
+  const checked = useMemo(() => checkData(text), [text])
   const problem = 'problems' in checked ? problemText(checked.problems[0] as Problem) : null
   const submit = async (): Promise<void> => {
     setSent(true)
