@@ -7,7 +7,7 @@ import { to as hrefOf, place, setQuery } from '../lib/router.ts'
 import { serverNow } from '../lib/time.ts'
 import type { PageProps } from '../routes.ts'
 import { Button } from '../ui/button.tsx'
-import { Tabs } from '../ui/link.tsx'
+import { Tabs, titleOf } from '../ui/link.tsx'
 import { Page } from '../ui/page.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
 import { Activity } from './activity.tsx'
@@ -28,7 +28,8 @@ export default function AuditPage({ params: { part = '' } }: PageProps) {
   ]
   return (
     <Page
-      title={audit.title}
+      title={titleOf(audit.title, tabs)}
+      heading={audit.title}
       tabs={<Tabs label={audit.parts} tabs={tabs} />}
       actions={
         !isLive && (

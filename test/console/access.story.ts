@@ -61,6 +61,24 @@ it('what is chosen looks other than the rest in forced colours, too', async () =
   await differ(first, () => page.keyboard.press('ArrowDown'))
 })
 
+it('each part of a page has a title of its own', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
+  const page = await person(test, ada.cookie)
+  for (const [path, title] of [
+    [`/cells/${cell.id}`, 'Plan'],
+    [`/cells/${cell.id}/sharing`, 'Sharing, Plan'],
+    [`/people/${ada.id}/sessions`, 'Sessions, ada'],
+    ['/inbox/history', 'History, Inbox'],
+    ['/audit/live', 'Live, Audit log'],
+    ['/me/tokens', 'Tokens, My account'],
+  ] as const) {
+    await page.goto(`/admin${path}`)
+    await expect.poll(() => page.title()).toBe(`${title} · Cellkeep`)
+  }
+})
+
 it('lists, comboboxes, the editor and the handles are named in the accessibility tree', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
