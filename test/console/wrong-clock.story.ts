@@ -26,5 +26,9 @@ it.each([30, -30])(
     const { invites } = await ada.client.invite_list()
     const sent = invites.find(({ email }) => email === 'bob@example.com')
     expect(Math.abs(Date.parse(sent?.expires_at ?? '') - Date.now() - dayMs)).toBeLessThan(hourMs)
+    await page.goto('/admin/status')
+    await page
+      .getByText(`This browser is 30 hours ${hours > 0 ? 'ahead of' : 'behind'} the server.`)
+      .waitFor()
   },
 )
