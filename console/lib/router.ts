@@ -76,15 +76,21 @@ export function startRouter(): void {
   })
 }
 
-/** The parameters of a path by a pattern such as `/people/:id`; undefined if it does not match. `id` is a UUID. */
+/**
+ * The parameters of a path by a pattern such as `/people/:id/:tab(tokens|offers)`; undefined if it does not match. `id`
+ * is a UUID.
+ */
 export function match(pattern: string, path: string): Record<string, string> | undefined {
   const [wanted, sent] = [pattern.split('/'), path.replace(/(.)\/$/, '$1').split('/')]
   if (wanted.length !== sent.length) return undefined
   const params: Record<string, string> = {}
-  for (const [index, part] of wanted.entries())
-    if (part === ':id' && !isUuid(sent[index] as string)) return undefined
-    else if (part.startsWith(':')) params[part.slice(1)] = sent[index] as string
-    else if (part !== sent[index]) return undefined
+  for (const [index, part] of wanted.entries()) {
+    const own = sent[index] as string
+    const [, name, choice = '.*'] = /^:(\w+)(?:\((.+)\))?$/.exec(part) ?? []
+    if (!name ? part !== own : name === 'id' ? !isUuid(own) : !new RegExp(`^(?:${choice})$`).test(own))
+      return undefined
+    if (name) params[name] = own
+  }
   return params
 }
 
