@@ -96,13 +96,19 @@ const withControl: Readonly<Record<string, () => unknown>> = {
   s: () => document.querySelector('dialog[open]') === null && save(),
 }
 
+/** What a key stands for; where a keyboard writes another script, the Latin letter in its place. */
+function keyOf({ key, code }: KeyboardEvent): string {
+  const [, letter] = /^Key([A-Z])$/.exec(code) ?? []
+  return letter && /^[^ -~]$/.test(key) ? letter.toLowerCase() : key
+}
+
 let isAfterG = false
 let forget: ReturnType<typeof setTimeout> | undefined
 
 export function startKeys(): void {
   addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.altKey || !signedIn.value) return
-    const { key } = event
+    const key = keyOf(event)
     if (event.ctrlKey || event.metaKey) {
       // A capital letter without Shift: Caps Lock is on.
       const run = withControl[event.shiftKey ? key : key.toLowerCase()]
