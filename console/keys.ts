@@ -91,9 +91,15 @@ function submitDialog(): void {
 
 const save = clicks('Control+S Meta+S')
 const withControl: Readonly<Record<string, () => unknown>> = {
-  Enter: submitDialog,
+  enter: submitDialog,
   k: () => (isPaletteOpen.value = true),
   s: () => document.querySelector('dialog[open]') === null && save(),
+}
+
+/** What a key stands for; where a keyboard writes another script, the Latin letter in its place. */
+function keyOf({ key, code }: KeyboardEvent): string {
+  const [, letter] = /^Key([A-Z])$/.exec(code) ?? []
+  return letter && /^[^ -~]$/.test(key) ? letter.toLowerCase() : key
 }
 
 let isAfterG = false
@@ -102,9 +108,10 @@ let forget: ReturnType<typeof setTimeout> | undefined
 export function startKeys(): void {
   addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.altKey || !signedIn.value) return
-    const { key } = event
+    const key = keyOf(event)
     if (event.ctrlKey || event.metaKey) {
-      const run = withControl[key]
+      // A capital letter without Shift: Caps Lock is on.
+      const run = withControl[event.shiftKey ? key : key.toLowerCase()]
       if (run && run() !== false) event.preventDefault()
       return
     }

@@ -166,13 +166,13 @@ function Loading({ route: { load }, params }: Found) {
   if (Loaded) return <Loaded params={params} key={load.toString() + (params.id ?? params.name ?? '')} />
   if (failed?.load === load)
     return failed.isOffline ? (
-      <ErrorNote error={noAnswer} onRetry={() => fail(null)} />
+      <Page title={shell.unreachable_title}>
+        <ErrorNote error={noAnswer} onRetry={() => fail(null)} />
+      </Page>
     ) : (
-      <Empty
-        icon="refresh-cw"
-        title={shell.new_version}
-        action={<Button onClick={() => location.reload()}>{shell.reload}</Button>}
-      />
+      <Page title={shell.new_version}>
+        <Empty icon="refresh-cw" action={<Button onClick={() => location.reload()}>{shell.reload}</Button>} />
+      </Page>
     )
   return <Skeleton lines={4} />
 }

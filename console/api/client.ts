@@ -1,12 +1,20 @@
 import type { Actions } from '../../src/actions.ts'
 import { type CellkeepError, type Client, createClient, link } from '../../src/client/client.ts'
 import type { InputOf, OutputOf } from '../../src/core/method.ts'
+import { setServerNow } from '../lib/time.ts'
 import { server } from './server.ts'
+
+const timed: typeof fetch = async (...request) => {
+  const answer = await fetch(...request)
+  setServerNow(answer.headers.get('date'))
+  return answer
+}
 
 export const client: Client = createClient({
   url: location.origin,
   rpcPath: server.paths.rpc,
   accountPath: server.paths.account,
+  fetch: timed,
 })
 
 export type Name = keyof Actions & string

@@ -209,7 +209,7 @@ function useObserver<R>(
 /** Longer lists are not read again automatically: it would take as many calls as they have pages. */
 const pagesMax = 3
 /** Ten thousand rows, a small part of what the limiters allow. */
-const backMax = 50
+const wholeMax = 50
 const pagesOf = ({ state: { data } }: Query): number =>
   (data as { pages?: unknown[] } | undefined)?.pages?.length ?? 1
 const isShort = (query: Query): boolean => pagesOf(query) <= pagesMax
@@ -219,21 +219,26 @@ const isOf =
     methods.includes(queryKey[1] as string)
 
 /**
- * Reads the answers of these methods again if they are on screen; of a long list only the beginning. A long list that
- * is left for now is read whole when it is shown again, so that Back finds its row.
+ * Reads the answers of these methods again: at once if they are on screen, otherwise when they are shown again. A list
+ * is read as far as it was, so that nobody loses the place, unless it is very long.
  */
-export function spoil(...methods: readonly (Name | 'status')[]): void {
+export const spoil = (...methods: readonly (Name | 'status')[]): void => readAgain(methods, wholeMax)
+
+/** The same, for those who want to see the beginning of a list. */
+export const startAgain = (...methods: readonly Name[]): void => readAgain(methods, pagesMax)
+
+/** Of a list of more than `most` pages only the beginning is kept. */
+function readAgain(methods: readonly string[], most: number): void {
+  renewNames(methods)
   for (const query of queries.getQueryCache().findAll({ predicate: isOf(methods) })) {
     const { data } = query.state as { data?: { pages: unknown[]; pageParams: unknown[] } }
-    if (!data || isShort(query)) continue
-    if (pagesOf(query) <= backMax && !query.isActive()) query.invalidate()
-    else
+    if (data && pagesOf(query) > most)
       query.setData({ pages: data.pages.slice(0, pagesMax), pageParams: data.pageParams.slice(0, pagesMax) })
   }
-  refresh(methods)
+  void queries.invalidateQueries({ predicate: isOf(methods) })
 }
 
-/** The same, but a long list stays as it is, because somebody may be reading it. */
+/** The same, but a long list stays as it is: nobody here has changed it, and somebody may be reading it. */
 export function refresh(methods: readonly string[]): void {
   renewNames(methods)
   void queries.invalidateQueries({ predicate: (query) => isOf(methods)(query) && isShort(query) })

@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks'
 import { EventRows } from '../api/event-rows.tsx'
-import { spoil, useCall, usePages } from '../api/query.ts'
+import { startAgain, useCall, usePages } from '../api/query.ts'
 import { server } from '../api/server.ts'
 import { audit } from '../copy/audit.ts'
 import { to as hrefOf, place, setQuery } from '../lib/router.ts'
+import { serverNow } from '../lib/time.ts'
 import type { PageProps } from '../routes.ts'
 import { Button } from '../ui/button.tsx'
-import { Tabs } from '../ui/link.tsx'
+import { Tabs, titleOf } from '../ui/link.tsx'
 import { Page } from '../ui/page.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
 import { Activity } from './activity.tsx'
@@ -27,7 +28,8 @@ export default function AuditPage({ params: { part = '' } }: PageProps) {
   ]
   return (
     <Page
-      title={audit.title}
+      title={titleOf(audit.title, tabs)}
+      heading={audit.title}
       tabs={<Tabs label={audit.parts} tabs={tabs} />}
       actions={
         !isLive && (
@@ -46,7 +48,7 @@ const newerMax = 100
 
 function Log() {
   const filter = filterOfPlace()
-  const [now, setNow] = useState(Date.now)
+  const [now, setNow] = useState(serverNow)
   const list = usePages('audit_log_list', filter, ({ events }) => events)
   const isFiltered = Object.keys(filter).length > 0
   return (
@@ -54,7 +56,7 @@ function Log() {
       <Filters filter={filter} />
       <Activity filter={filter} now={now} />
       {list.data && !filter.to && (
-        <Newer filter={filter} after={list.data[0]?.seq ?? 0} onShow={() => setNow(Date.now())} />
+        <Newer filter={filter} after={list.data[0]?.seq ?? 0} onShow={() => setNow(serverNow())} />
       )}
       <Resource
         of={list}
@@ -85,7 +87,7 @@ function Newer({ filter, after, onShow }: { filter: Filter; after: number; onSho
   )
   const count = data?.events.length ?? 0
   const show = (): void => {
-    spoil('audit_log_list', 'audit_log_activity')
+    startAgain('audit_log_list', 'audit_log_activity')
     onShow()
     scrollTo(0, 0)
   }

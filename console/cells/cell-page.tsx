@@ -8,7 +8,7 @@ import type { PageProps } from '../routes.ts'
 import { Button, ButtonLink } from '../ui/button.tsx'
 import { Facts } from '../ui/facts.tsx'
 import { Id } from '../ui/id.tsx'
-import { Tabs } from '../ui/link.tsx'
+import { Tabs, titleOf } from '../ui/link.tsx'
 import { Badge } from '../ui/note.tsx'
 import { Page } from '../ui/page.tsx'
 import { ErrorNote, Skeleton } from '../ui/resource.tsx'
@@ -74,7 +74,7 @@ export default function CellPage({ params: { id = '', tab = '' } }: PageProps) {
     return <Editor got={got} gone={gone} onClose={() => setQuery({ edit: null })} />
   return (
     <Page
-      title={label}
+      title={titleOf(label, tabs)}
       heading={<Text long>{label}</Text>}
       back={back}
       actions={

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { useSend } from '../api/send.ts'
 import { cells } from '../copy/cells.ts'
 import { checkData, type Problem } from '../lib/json-check.ts'
@@ -6,32 +6,49 @@ import { go, to } from '../lib/router.ts'
 import { Choices, Field, TextArea } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { toast } from '../ui/toast.tsx'
+import { draftOf, dropDraft, keepDraft } from './draft.ts'
 import { problemText } from './problem-text.ts'
+
+const empty = '{\n}'
+/** Stands for its id among the drafts. */
+const draft = 'new'
 
 export function NewCell({ onClose }: { onClose(): void }) {
   const [label, setLabel] = useState('')
   const [kind, setKind] = useState('')
   const [visibility, setVisibility] = useState<'private' | 'public'>('private')
-  const [text, setText] = useState('{\n}')
+  const [text, setText] = useState(() => draftOf(draft)?.text ?? empty)
   const [isSent, setSent] = useState(false)
   const create = useSend('cell_create', {
     spoils: ['cell_list', 'audit_log_list'],
     done: () => toast(cells.created),
   })
-  const checked = checkData(text)
+  const checked = useMemo(() => checkData(text), [text])
   const problem = 'problems' in checked ? problemText(checked.problems[0] as Problem) : null
   const submit = async (): Promise<void> => {
     setSent(true)
     if ('problems' in checked) return
     const data = label.trim() ? { label: label.trim(), ...checked.data } : checked.data
     const made = await create.send({ data, visibility, kind: kind.trim() || null })
-    if (made) go(to(`/cells/${made.cell.id}`))
+    if (!made) return
+    dropDraft(draft)
+    go(to(`/cells/${made.cell.id}`))
+  }
+  const isDirty = text !== empty
+  useEffect(
+    () => (isDirty ? keepDraft(draft, { data: {}, version: 0 }, text) : dropDraft(draft)),
+    [isDirty, text],
+  )
+  const close = (): void => {
+    if (isDirty && !create.isBusy && !confirm(cells.unsaved_question)) return
+    dropDraft(draft)
+    onClose()
   }
   return (
     <FormDialog
       title={cells.new_cell}
       size="full"
-      onClose={onClose}
+      onClose={close}
       verb={cells.create}
       of={create}
       onSubmit={() => void submit()}

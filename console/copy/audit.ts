@@ -41,7 +41,6 @@ export const audit = {
   of_account: (id: string) => `Account ${id}`,
   somebody: 'somebody',
   operator: 'the operator',
-  server: 'the server',
   a_cell: 'a cell',
   a_cell_of: (id: string) => `a cell ${id}`,
   this_cell: 'this cell',
@@ -72,7 +71,6 @@ export const audit = {
   bar: (from: string, success: number, failure: number, is_cut: boolean) =>
     `${from}: ${counted(success)} succeeded, ${counted(failure)} refused${is_cut ? ', or more' : ''}`,
   as_table: 'Show as table',
-  as_chart: 'Show as chart',
   or_more: 'or more',
 
   export: 'Export',

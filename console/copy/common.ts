@@ -180,7 +180,7 @@ export const shell = {
   ended:
     'Your session expired or was ended elsewhere. The unsaved text of a cell is kept here until somebody else signs in; other forms start over.',
   sign_in_again: 'Sign in again',
-  new_version: 'A new version is running.',
+  new_version: 'A new version is running',
   reload: 'Reload',
   offline: 'No connection. Trying again.',
   try_now: 'Now',

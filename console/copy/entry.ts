@@ -33,7 +33,6 @@ export const entry = {
   sign_up: 'Create account',
   has_account: 'I have an account',
   no_account: 'Create an account',
-  is_set_up: 'This server is already set up. Sign in.',
   welcome_title: 'Welcome',
   welcome: 'Accounts, access and content in one service. It is running.',
   welcome_new: 'There are no accounts yet.',

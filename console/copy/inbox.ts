@@ -37,12 +37,12 @@ type Stamps = {
 }
 type State = { label: string; kind: 'ok' | 'warn' | 'plain' | 'accent' }
 
-/** What became of an offer. */
-export function stateOf(offer: Stamps): State {
+/** What became of an offer by `now`, in milliseconds. */
+export function stateOf(offer: Stamps, now: number): State {
   if (offer.accepted_at) return { label: 'accepted', kind: 'ok' }
   if (offer.declined_at) return { label: 'declined', kind: 'warn' }
   if (offer.retracted_at) return { label: 'taken back', kind: 'plain' }
   if (offer.superseded_at) return { label: 'replaced', kind: 'plain' }
-  if (Date.parse(offer.expires_at) <= Date.now()) return { label: 'not answered', kind: 'plain' }
+  if (Date.parse(offer.expires_at) <= now) return { label: 'not answered', kind: 'plain' }
   return { label: 'waiting', kind: 'accent' }
 }

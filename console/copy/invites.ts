@@ -32,7 +32,6 @@ export const invites = {
   create: 'Create invite',
   is_ready: 'The invite is ready',
   no_secret: 'It holds no secret: only exactly this name and e-mail can use it.',
-  link: 'Link',
   message: 'Copy message',
   message_text: (link: string) => `You are invited. Choose a password here: ${link}`,
 }

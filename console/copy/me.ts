@@ -55,7 +55,6 @@ export const me = {
   others_ended: 'All other sessions ended.',
   this_device: 'This device',
   end: 'End',
-  end_label: (id: string) => `End the session ${id}`,
   session_ended: 'Session ended.',
   sign_out_everywhere: 'Sign out everywhere',
   sign_out_question: 'Sign out everywhere, here too?',

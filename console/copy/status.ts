@@ -1,5 +1,12 @@
 import { count, number } from './common.ts'
 
+const span = (seconds: number): string =>
+  seconds < 120
+    ? count(seconds, 'second')
+    : seconds < 7200
+      ? count(Math.round(seconds / 60), 'minute')
+      : count(Math.round(seconds / 3600), 'hour')
+
 /** The state of the server. */
 export const status = {
   title: 'Status',
@@ -14,9 +21,7 @@ export const status = {
   clock: 'Clock',
   clock_same: 'This browser and the server agree.',
   clock_off: (seconds: number) =>
-    seconds > 0
-      ? `This browser is ${seconds} s ahead of the server.`
-      : `This browser is ${-seconds} s behind the server.`,
+    `This browser is ${span(Math.abs(seconds))} ${seconds > 0 ? 'ahead of' : 'behind'} the server.`,
   stream: 'This tab’s audit stream',
   streams: { open: 'connected', off: 'not in use' },
   service: 'This node',

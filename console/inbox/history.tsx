@@ -8,6 +8,7 @@ import { isAdmin, type Session, signedIn } from '../api/session.ts'
 import { words } from '../copy/common.ts'
 import { inbox, stateOf } from '../copy/inbox.ts'
 import { to } from '../lib/router.ts'
+import { serverNow } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
 import { shortId } from '../ui/id.tsx'
@@ -54,7 +55,7 @@ export function History() {
               end: true,
               width: '92px',
               cell: (one) =>
-                stateOf(one).label === 'waiting' &&
+                stateOf(one, serverNow()).label === 'waiting' &&
                 one.from_actor_id === actor?.id && <TakeBack offer={one} />,
             },
           ]}

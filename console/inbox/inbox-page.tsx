@@ -1,7 +1,7 @@
 import { inbox } from '../copy/inbox.ts'
 import { to } from '../lib/router.ts'
 import type { PageProps } from '../routes.ts'
-import { Tabs } from '../ui/link.tsx'
+import { Tabs, titleOf } from '../ui/link.tsx'
 import { Page } from '../ui/page.tsx'
 import { History } from './history.tsx'
 import { Waiting } from './waiting.tsx'
@@ -12,7 +12,11 @@ export default function InboxPage({ params: { tab = '' } }: PageProps) {
     { href: to('/inbox/history'), label: inbox.history, isCurrent: tab === 'history' },
   ]
   return (
-    <Page title={inbox.title} tabs={<Tabs label={inbox.parts} tabs={tabs} />}>
+    <Page
+      title={titleOf(inbox.title, tabs)}
+      heading={inbox.title}
+      tabs={<Tabs label={inbox.parts} tabs={tabs} />}
+    >
       {tab === 'history' ? <History /> : <Waiting />}
     </Page>
   )

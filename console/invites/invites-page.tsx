@@ -7,6 +7,7 @@ import { acting } from '../api/session.ts'
 import { words } from '../copy/common.ts'
 import { invites } from '../copy/invites.ts'
 import { place, setQuery } from '../lib/router.ts'
+import { serverNow } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
 import { copyText } from '../ui/id.tsx'
@@ -82,7 +83,7 @@ function State({ invite: { claimed_at, claimed_by_username, expires_at } }: { in
     return (
       <Badge kind="ok">{claimed_by_username ? invites.used_by(claimed_by_username) : invites.used}</Badge>
     )
-  return expires_at && Date.parse(expires_at) <= Date.now() ? (
+  return expires_at && Date.parse(expires_at) <= serverNow() ? (
     <Badge>{invites.ended}</Badge>
   ) : (
     <Badge kind="accent">{invites.waiting}</Badge>

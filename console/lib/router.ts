@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals'
+import { forgetTop, keepTop, restoreTop, startScroll } from './scroll.ts'
 import { isUuid } from './uuid.ts'
 
 /** The address below `/admin`: its path, and the query that a link should restore. */
@@ -27,13 +28,15 @@ export const leaveGuard: { ask?: (() => boolean) | undefined; back?: (() => void
 /** Opens a page. `replace`: Back does not return to the current one. */
 export function go(href: string, { replace = false } = {}): void {
   if (!replace && leaveGuard.ask && !leaveGuard.ask()) return
-  history.replaceState({ ...history.state, top: scrollY }, '')
+  keepTop()
+  forgetTop()
   // After a double click, Back would seem to do nothing.
   const isHere = new URL(href, location.href).href === location.href
   history[replace || isHere ? 'replaceState' : 'pushState']({}, '', href)
   const before = place.peek().path
   place.value = here()
   if (before !== place.peek().path) scrollTo(0, 0)
+  keepTop()
 }
 
 /** Changes keys of the query in place: filters, an open dialog. */
@@ -45,14 +48,14 @@ export const setQuery = (changes: Record<string, string | null>): void => {
   go(`${location.pathname}${query.size ? `?${query}` : ''}`, { replace: true })
 }
 
-/** Makes links of the console change the page without loading it, and Back return to where it was. */
+/** Makes links of the console change the page without loading it, and Back and Forward return to where it was. */
 export function startRouter(): void {
-  history.scrollRestoration = 'manual'
-  addEventListener('popstate', ({ state }) => {
+  startScroll()
+  addEventListener('popstate', () => {
+    forgetTop()
     if (leaveGuard.back) return leaveGuard.back()
     place.value = here()
-    const top: number = state?.top ?? 0
-    requestAnimationFrame(() => requestAnimationFrame(() => scrollTo(0, top)))
+    restoreTop()
   })
   addEventListener('click', (event) => {
     if (
@@ -73,15 +76,21 @@ export function startRouter(): void {
   })
 }
 
-/** The parameters of a path by a pattern such as `/people/:id`; undefined if it does not match. `id` is a UUID. */
+/**
+ * The parameters of a path by a pattern such as `/people/:id/:tab(tokens|offers)`; undefined if it does not match. `id`
+ * is a UUID.
+ */
 export function match(pattern: string, path: string): Record<string, string> | undefined {
   const [wanted, sent] = [pattern.split('/'), path.replace(/(.)\/$/, '$1').split('/')]
   if (wanted.length !== sent.length) return undefined
   const params: Record<string, string> = {}
-  for (const [index, part] of wanted.entries())
-    if (part === ':id' && !isUuid(sent[index] as string)) return undefined
-    else if (part.startsWith(':')) params[part.slice(1)] = sent[index] as string
-    else if (part !== sent[index]) return undefined
+  for (const [index, part] of wanted.entries()) {
+    const own = sent[index] as string
+    const [, name, choice = '.*'] = /^:(\w+)(?:\((.+)\))?$/.exec(part) ?? []
+    if (!name ? part !== own : name === 'id' ? !isUuid(own) : !new RegExp(`^(?:${choice})$`).test(own))
+      return undefined
+    if (name) params[name] = own
+  }
   return params
 }
 

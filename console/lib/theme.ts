@@ -5,7 +5,6 @@ export type Theme = '' | 'light' | 'dark'
 /** Empty: the theme of the system. */
 export const theme = look('theme')
 
-export type Density = '' | 'compact'
 /** How close rows are; on touch screens they stay as they are. */
 export const density = look('density')
 

@@ -3,6 +3,18 @@ import { remembered } from './remembered.ts'
 /** `utc`, or empty for the zone of the browser. */
 export const zone = remembered('zone')
 
+/** How far the clock of the server is ahead of the browser's, which may be wrong by hours. */
+let ahead = 0
+
+/** The time on the server, which decides what has ended; in milliseconds. */
+export const serverNow = (): number => Date.now() + ahead
+
+/** `date`: from an answer that has just come. Below a minute, it may as well be the way of the answer. */
+export function setServerNow(date: string | null): void {
+  const by = Date.parse(date ?? '') - Date.now()
+  if (!Number.isNaN(by)) ahead = Math.abs(by) < 60_000 ? 0 : by
+}
+
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'narrow' })
 
 /** A time in UTC, or moved into the zone of the browser. A formatter of Intl takes ten times as long, in each row. */
@@ -42,7 +54,7 @@ const units = [
 ] as const
 
 /** `3 min ago`, `in 30 days`; within a minute `just now` or `now`. */
-export function distance(at: string, now = Date.now()): string {
+export function distance(at: string, now = serverNow()): string {
   const ms = Date.parse(at) - now
   const [unit, size] = units.find(([, size]) => Math.abs(ms) >= size) ?? ['day', 0]
   if (!size) return ms > 0 ? 'now' : 'just now'
@@ -52,5 +64,5 @@ export function distance(at: string, now = Date.now()): string {
 const week = 604_800_000
 
 /** The distance within a week, otherwise the date. */
-export const ago = (at: string, now = Date.now()): string =>
+export const ago = (at: string, now = serverNow()): string =>
   Math.abs(Date.parse(at) - now) < week ? distance(at, now) : shortTime(at)

@@ -4,7 +4,7 @@ import { signedIn } from '../api/session.ts'
 import { me } from '../copy/me.ts'
 import { to } from '../lib/router.ts'
 import type { PageProps } from '../routes.ts'
-import { Tabs } from '../ui/link.tsx'
+import { Tabs, titleOf } from '../ui/link.tsx'
 import { Page } from '../ui/page.tsx'
 import { Profile } from './profile.tsx'
 import { Roles } from './roles.tsx'
@@ -22,18 +22,14 @@ const parts: Record<string, { label: string; Part: ComponentType }> = {
 
 export default function MePage({ params }: PageProps) {
   const tab = params.tab ?? ''
-  const { Part, label } = parts[tab] ?? { Part: Profile, label: me.tabs.profile }
+  const { Part } = parts[tab] ?? { Part: Profile }
   const tabs = Object.entries(parts).map(([name, { label }]) => ({
     href: to(name ? `/me/${name}` : '/me'),
     label,
     isCurrent: name === tab,
   }))
   return (
-    <Page
-      title={tab ? `${label}, ${me.title}` : me.title}
-      heading={me.title}
-      tabs={<Tabs label={me.parts} tabs={tabs} />}
-    >
+    <Page title={titleOf(me.title, tabs)} heading={me.title} tabs={<Tabs label={me.parts} tabs={tabs} />}>
       {signedIn.value && <Part />}
     </Page>
   )

@@ -6,7 +6,7 @@ import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { me, scopeText } from '../copy/me.ts'
 import { place, setQuery } from '../lib/router.ts'
-import { distance } from '../lib/time.ts'
+import { distance, serverNow } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
 import { Confirm } from '../ui/dialog.tsx'
@@ -19,7 +19,7 @@ import { CreateToken } from './create-token.tsx'
 
 type Token = Output<'account_token_list'>['tokens'][number]
 const isExpired = ({ expires_at }: Token): boolean =>
-  expires_at !== null && Date.parse(expires_at) <= Date.now()
+  expires_at !== null && Date.parse(expires_at) <= serverNow()
 
 export function Tokens() {
   const tokens = useCall('account_token_list', {})

@@ -10,7 +10,7 @@ import { shortTime } from '../lib/time.ts'
 import type { PageProps } from '../routes.ts'
 import { Button } from '../ui/button.tsx'
 import { Id } from '../ui/id.tsx'
-import { Tabs } from '../ui/link.tsx'
+import { Tabs, titleOf } from '../ui/link.tsx'
 import { Note } from '../ui/note.tsx'
 import { Page } from '../ui/page.tsx'
 import { ErrorNote, Resource } from '../ui/resource.tsx'
@@ -81,7 +81,8 @@ export default function PersonPage({ params: { id = '', tab = '' } }: PageProps)
   const isLive = account.deleted_at === null
   return (
     <Page
-      title={name}
+      title={titleOf(name, tabs)}
+      heading={name}
       back={back}
       actions={
         <>

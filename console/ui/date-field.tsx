@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks'
 import { times } from '../copy/common.ts'
-import { distance, fromField, shortTime, toField, utcTime, zoneName } from '../lib/time.ts'
+import { distance, fromField, serverNow, shortTime, toField, utcTime, zoneName } from '../lib/time.ts'
 import { Field, SelectField } from './field.tsx'
 
 const dayMs = 86_400_000
-const isPast = (at: string): boolean => Date.parse(at) <= Date.now()
+const isPast = (at: string): boolean => Date.parse(at) <= serverNow()
 /** Which zone the field is in, the same time in UTC, and how far away it is. */
 const hintOf = (at: string | null): string =>
   at === null ? zoneName() : `${zoneName()} · ${utcTime(at)} · ${distance(at)}`
@@ -45,7 +45,7 @@ export function daysOf({ choice, days }: End): number | null | undefined {
 export function endOf({ choice, at }: End): string | null | undefined {
   if (choice === 'never') return null
   if (choice === 'custom') return at === null || isPast(at) ? undefined : at
-  return new Date(Date.now() + Number(choice) * dayMs).toISOString()
+  return new Date(serverNow() + Number(choice) * dayMs).toISOString()
 }
 
 const choices = (Object.keys(times.choices) as EndChoice[]).toSorted(
@@ -67,7 +67,7 @@ export function EndField({
   isSent: boolean
   inDays?: boolean
 }) {
-  const [opened] = useState(Date.now)
+  const [opened] = useState(serverNow)
   const { choice, at, days } = value
   const isCustom = choice === 'custom'
   const after = inDays ? daysOf(value) : isCustom ? undefined : Number(choice) || undefined

@@ -75,11 +75,12 @@ export function Dialog({
       class={`dialog${size === 'wide' ? ' is-wide is-full' : size === 'full' ? ' is-full' : ''}`}
       aria-labelledby={id}
       onCancel={(event) => {
+        if (!event.cancelable) return
         event.preventDefault()
         onClose()
       }}
       onClose={({ currentTarget }) => {
-        // At a second Escape the browser closes it without asking.
+        // At a second Escape the browser closes it, whatever is prevented.
         if (!currentTarget.isConnected || currentTarget.open) return
         currentTarget.showModal()
         onClose()

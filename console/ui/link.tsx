@@ -10,6 +10,12 @@ export const RowLink = ({ href, children }: { href: string; children: ComponentC
 
 export type Tab = { href: string; label: string; count?: number | string | undefined; isCurrent: boolean }
 
+/** The title of the browser's tab, which tells the parts of a page apart; the first one is the page. */
+export function titleOf(page: string, tabs: readonly Tab[]): string {
+  const part = tabs.slice(1).find(({ isCurrent }) => isCurrent)
+  return part ? `${part.label}, ${page}` : page
+}
+
 /** Parts of a page, each with an address of its own. */
 export function Tabs({ label, tabs }: { label: string; tabs: readonly Tab[] }) {
   const own = useRef<HTMLElement>(null)

@@ -1,6 +1,7 @@
-/** Characters that hide, reverse or break the text beside them. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-const odd = /([\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff])/
+/** Characters that hide, reverse or break the text beside them; a joiner between emoji does none of that. */
+const odd =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+  /([\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|\u200d(?!\p{ExtPict})|(?<!\p{ExtPict}[\ufe0f\u{1f3fb}-\u{1f3ff}]?)\u200d)/u
 
 /** Nothing odd, and no marks: most of what is shown. */
 const usual = /^[ -~\u00a0-\u00ac\u00ae-\u02ff]*$/

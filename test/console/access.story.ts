@@ -1,3 +1,4 @@
+import type { Locator } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { consoleService, look, person, violations } from './browser.ts'
 import { tabTo } from './keys.ts'
@@ -32,6 +33,50 @@ it('cells at 320 pixels, enlarged, in forced colours, with long words and from r
   const outline = await handle.evaluate((own) => getComputedStyle(own).outlineStyle)
   expect(outline).toBe('solid')
   await look(page, 'items-forced')
+})
+
+it('what is chosen looks other than the rest in forced colours, too', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const page = await person(test, ada.cookie, { width: 900 })
+  await page.emulateMedia({ forcedColors: 'active', reducedMotion: 'reduce' })
+  const differ = async (of: Locator, change: () => Promise<unknown>): Promise<void> => {
+    const before = await of.screenshot()
+    await change()
+    expect(before.equals(await of.screenshot()), `${of}`).toBe(false)
+  }
+  await page.goto('/admin/settings')
+  const signUp = page.getByRole('switch')
+  await differ(signUp, () => signUp.evaluate((own) => Object.assign(own, { checked: true })))
+  await differ(page.locator('.rail').getByRole('link', { name: 'Settings' }).first(), async () => {
+    await page.keyboard.press('g')
+    await page.keyboard.press('a')
+    await page.getByRole('heading', { name: 'Audit log' }).waitFor()
+  })
+  const select = page.getByRole('combobox', { name: 'Result' })
+  expect(await select.evaluate((own) => getComputedStyle(own).appearance)).toBe('auto')
+  await page.keyboard.press('Control+k')
+  const first = page.getByRole('dialog').getByRole('option').first()
+  await first.waitFor()
+  await differ(first, () => page.keyboard.press('ArrowDown'))
+})
+
+it('each part of a page has a title of its own', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
+  const page = await person(test, ada.cookie)
+  for (const [path, title] of [
+    [`/cells/${cell.id}`, 'Plan'],
+    [`/cells/${cell.id}/sharing`, 'Sharing, Plan'],
+    [`/people/${ada.id}/sessions`, 'Sessions, ada'],
+    ['/inbox/history', 'History, Inbox'],
+    ['/audit/live', 'Live, Audit log'],
+    ['/me/tokens', 'Tokens, My account'],
+  ] as const) {
+    await page.goto(`/admin${path}`)
+    await expect.poll(() => page.title()).toBe(`${title} · Cellkeep`)
+  }
 })
 
 it('lists, comboboxes, the editor and the handles are named in the accessibility tree', async () => {

@@ -202,6 +202,20 @@ it('relations and items: added, moved, removed and undone', async () => {
   await look(page, 'cell-timeline')
 })
 
+it('emoji of several stay whole; a joiner elsewhere is shown', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada' })
+  const emoji = '👩‍👩‍👧‍👦 🏳️‍🌈 👩🏽‍🚀 🤷🏽‍♀️'
+  const { cell } = await ada.client.cell_create({
+    data: { label: emoji, hidden: 'a\u200db \u200d👩 👩\u200d' },
+  })
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/cells/${cell.id}`)
+  await page.getByRole('heading', { name: emoji, exact: true }).waitFor()
+  await page.getByText('aU+200Db U+200D👩 👩U+200D').waitFor()
+  expect(await page.title()).toBe(`${emoji} · Cellkeep`)
+})
+
 it('hostile content stays text: scripts, links, marks and characters that reverse it', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })

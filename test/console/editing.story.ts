@@ -42,6 +42,15 @@ async function paste(page: Page, editor: Locator, text: string): Promise<void> {
 }
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
 
+/** After the sessions of ada have ended. */
+async function signInAs(page: Page, { username, password }: Account): Promise<void> {
+  await (await test.sessions.create(ada.id)).client.account_session_revoke_all({})
+  await press(page, 'Sign in again')
+  await page.getByLabel('Username or e-mail').fill(username)
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await page.keyboard.press('Enter')
+}
+
 it('marks on its line what cannot be sent, and what the service refuses', async () => {
   const id = await make({ label: 'Plan' })
   const page = await person(test, ada.cookie)
@@ -128,24 +137,46 @@ it('unsaved text: leaving asks; it outlives a session that ended, and nobody els
   await press(page, 'Cancel')
   expect(asked).toEqual(Array(3).fill('Leave without saving? Your changes will be lost.'))
 
-  const signInAs = async ({ username, password }: Account): Promise<void> => {
-    await (await test.sessions.create(ada.id)).client.account_session_revoke_all({})
-    await press(page, 'Sign in again')
-    await page.getByLabel('Username or e-mail').fill(username)
-    await page.getByLabel('Password', { exact: true }).fill(password)
-    await page.keyboard.press('Enter')
-    await editor.waitFor()
-  }
-  await signInAs(ada)
+  await signInAs(page, ada)
+  await editor.waitFor()
   await page.getByText('This is your unsaved text.').waitFor()
   expect(await editor.innerText()).toContain('unsaved words')
   await look(page, 'cell-edit-kept')
-  await signInAs(grace)
+  await signInAs(page, grace)
+  await editor.waitFor()
   await expect.poll(() => editor.innerText()).toContain('Plan')
   expect(await page.evaluate(() => document.body.innerHTML)).not.toContain('unsaved words')
   expect(await page.getByText('your unsaved text').count()).toBe(0)
   editor = await edit(page, id)
   expect(await editor.innerText()).not.toContain('unsaved words')
+})
+
+it('the data of a new cell are dropped only after a question, and outlive a session that ended', async () => {
+  const page = await person(test, (await test.sessions.create(ada.id)).cookie)
+  const asked: string[] = []
+  let isSure = false
+  page.on('dialog', (dialog) => {
+    asked.push(dialog.message())
+    return isSure ? dialog.accept() : dialog.dismiss()
+  })
+  await page.goto('/admin/cells?dialog=new')
+  const data = page.getByLabel('Data')
+  await data.fill('{"n": 1}')
+  await page.keyboard.press('Escape')
+  await expect.poll(() => asked).toEqual(['Leave without saving? Your changes will be lost.'])
+  await page.keyboard.press('Escape')
+  await expect.poll(() => asked.length).toBe(2)
+  expect(await data.inputValue()).toBe('{"n": 1}')
+  await signInAs(page, ada)
+  await expect.poll(() => data.inputValue()).toBe('{"n": 1}')
+  isSure = true
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await data.waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: 'New cell' }).click()
+  expect(await data.inputValue()).toBe('{\n}')
+  await page.keyboard.press('Escape')
+  await data.waitFor({ state: 'detached' })
+  expect(asked.length).toBe(3)
 })
 
 it('unsaved text of several cells is kept when Back leaves them, and closing the tab asks', async () => {

@@ -92,6 +92,49 @@ it('Back from a person to the end of a long list returns to its row, which shows
   await expect.poll(() => last.boundingBox()).toEqual(before)
 })
 
+it('a reload and Forward return to where a long list was scrolled to', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  await test.service.app.db.run(sql`
+    insert into account (username, password_hash) select 'many' || i, '!' from generate_series(1, 900) i`)
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/roles')
+  await page.locator('.rail').getByRole('link', { name: 'People' }).first().click()
+  await page.getByText(/ loaded$/).waitFor()
+  await toTheEnd(page, 901)
+  const top = () => page.evaluate(() => Math.round(scrollY))
+  const end = await top()
+  await page.reload()
+  await expect.poll(top).toBe(end)
+  await page.mouse.move(600, 400)
+  await page.mouse.wheel(0, -1000)
+  await expect.poll(top).toBe(end - 1000)
+  await expect.poll(() => page.evaluate(() => Math.round(history.state.top))).toBe(end - 1000)
+  await page.goBack()
+  await page.getByRole('heading', { name: 'Roles' }).waitFor()
+  await page.goForward()
+  await expect.poll(top).toBe(end - 1000)
+})
+
+it('a row is taken from the end of a long list without losing the place', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  await test.service.app.db.run(sql`
+    insert into invite (username, created_at)
+    select name, now() - i * interval '1 minute' from generate_series(1, 900) i, lateral (select 'many' || i as name) named`)
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/invites')
+  await page.getByText(/ loaded$/).waitFor()
+  await toTheEnd(page, 900)
+  const row = page.getByRole('row').filter({ hasText: 'many895' })
+  const before = await row.boundingBox()
+  const last = page.getByRole('row').filter({ hasText: 'many900' })
+  await last.getByRole('button', { name: 'More actions' }).click()
+  await page.getByRole('menuitem', { name: 'Delete' }).click()
+  await page.getByText('899 loaded').waitFor()
+  // The page is one row shorter, so its end is, too.
+  const height = (await row.boundingBox())?.height ?? 0
+  await expect.poll(async () => (await row.boundingBox())?.y).toBeCloseTo((before?.y ?? 0) + height, 0)
+})
+
 it('a long list is not read again page by page whenever somebody comes back to the window', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   await test.service.app.db.run(sql`

@@ -161,3 +161,27 @@ it('the letter after g counts for a while after that g, however often it was pre
   await page.clock.runFor(100)
   expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Roles')
 })
+
+it('the keys with Control work while Caps Lock is on', async () => {
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin')
+  await page.getByRole('heading', { name: 'Home' }).waitFor()
+  await page.keyboard.press('Control+K')
+  await page.getByRole('combobox', { name: 'Command palette' }).waitFor()
+})
+
+it('keys work on a keyboard that writes another script', async () => {
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin')
+  await page.getByRole('heading', { name: 'Home' }).waitFor()
+  const type = (key: string, code: string, ctrlKey = false) =>
+    page.evaluate(
+      (init) => document.body.dispatchEvent(new KeyboardEvent('keydown', { ...init, bubbles: true })),
+      { key, code, ctrlKey },
+    )
+  await type('п', 'KeyG')
+  await type('ш', 'KeyI')
+  await page.getByRole('heading', { name: 'Inbox' }).waitFor()
+  await type('л', 'KeyK', true)
+  await page.getByRole('combobox', { name: 'Command palette' }).waitFor()
+})

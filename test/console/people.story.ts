@@ -153,6 +153,27 @@ it('shows the pages of admins to nobody else, and says why', async () => {
   await look(page, 'not-found')
 })
 
+it('says that a part that a page does not have is not found', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const page = await person(test, ada.cookie)
+  for (const path of ['/me/constructor', `/people/${ada.id}/nothing`, '/inbox/sent', '/audit/1e9']) {
+    await page.goto(`/admin${path}`)
+    await page.getByRole('heading', { name: 'Page not found' }).waitFor()
+  }
+  for (const [path, part] of [
+    ['/me', 'Security'],
+    [`/people/${ada.id}`, 'Sign-in'],
+    ['/inbox', 'History'],
+    ['/audit', 'Live'],
+  ] as const) {
+    await page.goto(`/admin${path}`)
+    await page.locator('.tabs').getByRole('link', { name: part }).click()
+    await page.locator('.tabs [aria-current]').getByText(part).waitFor()
+    expect(await page.getByRole('heading', { name: 'Page not found' }).count()).toBe(0)
+  }
+})
+
 it('invites, deletes with a way back, and switches sign-up', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })

@@ -6,7 +6,7 @@ import { explain } from '../../console/copy/errors.ts'
 import { cuttingProxy } from '../helpers/cutting-proxy.ts'
 import { on } from '../helpers/twins.ts'
 import { consoleForFile, consoleService, look, person, violations } from './browser.ts'
-import { tabTo } from './keys.ts'
+import { hasFocus, tabTo } from './keys.ts'
 
 const test = await consoleForFile({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
 const admin = () => test.account({ username: 'ada', roles: ['admin'] })
@@ -123,7 +123,7 @@ it('an old tab whose files are gone says that there is a new version', async () 
   await page.getByRole('heading', { name: 'Home' }).waitFor()
   await page.route('**/admin/assets/*.js', (route) => route.fulfill({ status: 404 }))
   await page.getByRole('link', { name: 'People' }).click()
-  await page.getByText('A new version is running.').waitFor()
+  await hasFocus(page.getByRole('heading', { name: 'A new version is running' }))
   await look(page, 'new-version')
   await page.unroute('**/admin/assets/*.js')
   await page.getByRole('button', { name: 'Reload' }).click()
