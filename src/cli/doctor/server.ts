@@ -32,8 +32,12 @@ export async function serverFindings(db: Database, opened: Opened): Promise<Find
       array(select s.relname::text from pg_stat_user_tables s join pg_class c on c.oid = s.relid
         where s.relid = any(${tables})
         and n_dead_tup > greatest(10000, 0.3 * (greatest(n_live_tup, c.reltuples) + n_dead_tup)) order by 1) as bloated,
+      -- To read the size of a table, one waits for its lock.
       array(select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
-        where c.oid = any(${tables}) and c.relkind = 'r' and pg_relation_size(c.oid) >= ${sql.raw(pagesMin)} * 8192
+        where c.oid = any(${tables}) and c.relkind = 'r' and case when exists (
+            select from pg_locks l where l.relation = c.oid and l.mode = 'AccessExclusiveLock'
+              and l.database = (select oid from pg_database where datname = current_database())
+          ) then false else pg_relation_size(c.oid) >= ${sql.raw(pagesMin)} * 8192 end
         and not exists (select from pg_stats s where s.schemaname = n.nspname and s.tablename = c.relname)
         order by 1) as unanalyzed,
       extract(day from now() - greatest(
