@@ -53,7 +53,7 @@ function tryToEnter(context: Context, proven: Proven, wasOpen: boolean): Promise
       if (owner?.deleted_at === null) return await enterOwned(context, work, proven, owner.id)
       return await enterNew(context, work, proven, { wasOpen, isEmailTaken: owner !== undefined })
     } catch (error) {
-      const isRefused = hasReason(error, 'oidc_unknown_account') || hasReason(error, 'oidc_account_exists')
+      const isRefused = hasReason(error, 'oidc_unknown_account', 'oidc_account_exists')
       throw isRefused && (await hasChanged(work.db, proven, owner)) ? raced() : error
     }
   })
