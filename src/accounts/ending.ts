@@ -3,7 +3,7 @@ import { recorded } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 import { voidTickets } from '../tickets/tickets.ts'
-import { endsAuthority, type LockedAccount, lockAccounts, takeGuardLock } from './locks.ts'
+import { brokenGuard, type LockedAccount, lockAccounts, takeGuardLock } from './locks.ts'
 
 /** Metadata of every event here: the type of the credential, or the operator or library call. */
 export type Detail = { credential_type: string | null; via?: string }
@@ -41,7 +41,7 @@ export async function lockAccountFor(
   return account
 }
 
-/** Takes the guard lock, then checks the guards, keeper first. The caller holds the account lock. */
+/** Takes the guard lock, then refuses what `brokenGuard` names. The caller holds the account lock. */
 export async function guardEnding(
   db: Queryable,
   event: EndingEvent,
@@ -49,18 +49,9 @@ export async function guardEnding(
   detail: Detail,
 ): Promise<void> {
   await takeGuardLock(db)
-  const { keeper, lastAdmin } = await endsAuthority(db, { account_id })
-  for (const [isBroken, reason] of [
-    [keeper, 'cannot_delete_keeper'],
-    [lastAdmin, 'cannot_delete_last_admin'],
-  ] as const)
-    if (isBroken)
-      throw recorded(
-        event,
-        refusal(reason),
-        { reason, ...onlyVia(detail) },
-        { target_account_id: account_id },
-      )
+  const reason = await brokenGuard(db, { account_id })
+  if (reason)
+    throw recorded(event, refusal(reason), { reason, ...onlyVia(detail) }, { target_account_id: account_id })
 }
 
 export type EndedCredentials = { sessions_revoked: number; tokens_revoked: number }
