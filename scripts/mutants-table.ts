@@ -420,9 +420,13 @@ export const groups: Group[] = [
     mutants: [['::uuid and ${tier.view}', '::uuid and ${tier.live}']],
   },
   {
-    file: 'src/accounts/account_delete_preview.ts',
-    tests: ['src/accounts/account_delete_preview.test.ts'],
-    mutants: [['target !== account.id && !holdsAdmin(role_grants)', 'false']],
+    file: 'src/roles/grants.ts',
+    tests: [
+      'src/accounts/account_delete-guards.test.ts',
+      'src/accounts/account_delete_preview.test.ts',
+      'src/offers/offer-lists.test.ts',
+    ],
+    mutants: [['account_id !== account.id && !holdsAdmin(role_grants)', 'false']],
   },
   {
     file: 'src/roles/role_grant_explain.ts',

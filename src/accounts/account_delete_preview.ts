@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
-import { holdsAdmin } from '../roles/grants.ts'
+import { requireOwnOrAdmin } from '../roles/grants.ts'
 import { Uuid } from '../wire/types.ts'
 import { AccountCounts, accountCounts } from './admin/counts.ts'
 import { brokenGuard } from './locks.ts'
@@ -23,8 +23,7 @@ export const account_delete_preview = query({
   errors: ['insufficient_permissions', 'account_not_found'],
   async handler({ account_id }, { account, role_grants, db, fail }) {
     const target = account_id ?? account.id
-    if (target !== account.id && !holdsAdmin(role_grants))
-      throw fail('insufficient_permissions', { required_roles: ['admin'] })
+    requireOwnOrAdmin(target, { account, role_grants })
     const found = await db.first<{ username: string; deleted: boolean; counts: AccountCounts }>(sql`
       select username, deleted_at is not null as deleted, ${accountCounts(sql`account.id`)} as counts
       from account where id = ${target}::uuid`)
