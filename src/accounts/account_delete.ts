@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/declare.ts'
+import type { Detail } from '../core/operate.ts'
 import { account, operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { requireOwnOrAdmin } from '../roles/grants.ts'
 import { OrNull, Uuid } from '../wire/types.ts'
-import { auditActors, type Detail, endCredentials, guardEnding, lockAccountFor } from './ending.ts'
+import { auditActors, endCredentials, guardEnding, lockAccountFor } from './ending.ts'
 import { lockWithFreshSession } from './locks.ts'
 
 export const account_delete = mutation({

@@ -1,19 +1,15 @@
 import type { Audit, AuditSubject } from '../audit/audit.ts'
 import { recorded } from '../core/mutate.ts'
+import { type Detail, onlyVia, type Via } from '../core/operate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 import { voidTickets } from '../tickets/tickets.ts'
 import { brokenGuard, type LockedAccount, lockAccounts, takeGuardLock } from './locks.ts'
 
-/** Metadata of every event here: the type of the credential, or the operator or library call. */
-export type Detail = { credential_type: string | null; via?: string }
-
 export type EndingEvent = 'account_delete' | 'account_purge'
 
-export const onlyVia = ({ via }: Detail): { via?: string } => (via === undefined ? {} : { via })
-
 /** Metadata of an actor event: null for requests, `via` for operator and library calls. */
-export const actorMetadata = ({ via }: Detail): { via: string } | null => (via === undefined ? null : { via })
+export const actorMetadata = ({ via }: Via): { via: string } | null => (via === undefined ? null : { via })
 
 /** The failure row has the id as `attempted_account_id` only, because no stored account has it. */
 export const noAccount = <

@@ -24,9 +24,6 @@ export type Invite = z.output<typeof Invite>
 export const inviteColumns = sql`i.id, i.email, i.username, i.expires_at, i.claimed_by, i.claimed_at,
   i.created_at, i.created_by`
 
-/** Metadata of audit rows for operator and library calls; left out for requests. */
-export type Via = { via?: string }
-
 /**
  * Finds and locks the oldest invite that a signup may claim: unclaimed, unexpired, and every identifier that it
  * has equals the submitted one. If it waits for a claim or a deletion, it sees the outcome.

@@ -3,6 +3,7 @@ import { lockLiveActor, lockScope } from '../accounts/locks.ts'
 import type { Audit } from '../audit/audit.ts'
 import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
 import type { RoleGrant } from '../auth/identity.ts'
+import type { Via } from '../core/operate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 import { voidHeldLinks } from '../tickets/tickets.ts'
@@ -71,11 +72,10 @@ export function insertGrant(
 export type Conferred = { role_grant_id: string; created: boolean; expires_at: string | null }
 
 /** What the audit row of a grant says about its origin. */
-export type GrantSource = {
+export type GrantSource = Via & {
   source: 'offer' | 'assign' | 'self_service' | 'library' | 'keeper_transfer'
   source_offer_id?: string
   path?: string
-  via?: string
 }
 
 /**

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { randomToken, sha256Hex } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
+import type { Detail } from '../core/operate.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { queueLink } from '../delivery/outbox.ts'
 import { type TicketPurpose, ticketPurposes } from '../registry/messages.ts'
@@ -55,8 +56,7 @@ export type NewTicket = Owner & {
   until?: string | null
   /** The locale of its message. */
   locale?: string | undefined
-  /** Metadata of the audit row: the credential type, or the operator or library call. */
-  detail: { credential_type: string | null; via?: string | undefined }
+  detail: Detail
 }
 
 /** The secret parts of a new ticket. */
@@ -95,7 +95,7 @@ export async function makeTicket(
 export const auditTicket = (
   { audit }: Pick<Work, 'audit'>,
   { id, purpose, delivery, expires_at, account_id, invite_id }: Ticket,
-  detail: NewTicket['detail'],
+  detail: Detail,
 ): void =>
   audit(
     'ticket_create',
