@@ -46,11 +46,17 @@ export const recover = route({
 /** The same two statements, whatever the identifier leads to: lock the account; make the ticket and queue the message. */
 async function sendLink({ app, ip }: Context, identifier: string, locale?: string): Promise<void> {
   const { kind, key } = identifierOf(identifier)
-  const { link, ...secret } = newSecret(app, 'password_reset')
-  const message = {
-    ...({ purpose: 'password_reset', ticket_id: secret.id, link, locale } as const),
-    values: sql`ticket`,
-  }
+  const purpose = 'password_reset'
+  const { link, ...secret } = newSecret(app, purpose)
+  const message = { purpose, ticket_id: secret.id, link, locale, values: sql`ticket` } as const
+  const made = insertTicket({
+    ...secret,
+    purpose,
+    delivery: 'mailed',
+    created_by: null,
+    seconds: app.config.reset_seconds,
+    owner: sql`owner`,
+  })
   const locked = sql`
     from account where ${kind === 'email' ? sql`email_key` : sql`username`} = ${key} and deleted_at is null
     for no key update`
@@ -62,10 +68,7 @@ async function sendLink({ app, ip }: Context, identifier: string, locale?: strin
       with found as (select * ${locked}), owner as (
         select id as account_id, null::uuid as invite_id, email, email_key, null::timestamptz as until
         from found account where ${mayRecover(app)}
-      ), ${insertTicket({
-        ...{ ...secret, purpose: 'password_reset', delivery: 'mailed', created_by: null },
-        ...{ seconds: app.config.reset_seconds, owner: sql`owner` },
-      })}, message as (${insertMessage(app, message)})
+      ), ${made}, message as (${insertMessage(app, message)})
       select ${ticketColumns} from ticket`)
     if (!ticket) return
     auditTicket(work, ticket, { credential_type: null })

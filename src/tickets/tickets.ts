@@ -82,10 +82,15 @@ export async function makeTicket(
   const ticket = await work.db.one<Ticket>(sql`
     with ${insertTicket({ ...wanted, ...secret, owner })} select ${ticketColumns} from ticket`)
   if (delivery === 'mailed') {
-    const { id: ticket_id, expires_at } = ticket
-    const to = wanted.email as string
     await queueLink(app, work, {
-      ...{ purpose, account_id, invite_id, ticket_id, to, link, expires_at, locale: wanted.locale },
+      purpose,
+      account_id,
+      invite_id,
+      ticket_id: ticket.id,
+      to: wanted.email as string,
+      link,
+      expires_at: ticket.expires_at,
+      locale: wanted.locale,
     })
   }
   auditTicket(work, ticket, detail)
