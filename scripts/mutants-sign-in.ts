@@ -249,8 +249,8 @@ export const signInGroups: Group[] = [
       ['await work.db.run(sql`select ${locked}`)', ''],
       [`not \${holds('keeper')}`, 'true'],
       [`email_verified or not \${holds('admin')}`, 'true'],
-      [`password_hash <> '*' or cardinality(\${waysIn(app)}) = 0`, `password_hash <> '*'`],
-      [`password_hash <> '*' or cardinality(\${waysIn(app)}) = 0`, 'true'],
+      [`\${hasPassword} or cardinality(\${waysIn(app)}) = 0`, `\${hasPassword}`],
+      [`\${hasPassword} or cardinality(\${waysIn(app)}) = 0`, 'true'],
     ],
   },
   {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { hasPassword } from '../auth/password.ts'
 import type { Fail } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { brokenConstraint } from '../db/servers/failure.ts'
@@ -26,7 +27,7 @@ export const AdminAccount = SessionAccount.extend({
 })
 
 export const adminAccountColumns = sql`id, username, email, email_verified, created_at, created_by, updated_at,
-  updated_by, deleted_at, deleted_by, password_hash <> '*' as has_password`
+  updated_by, deleted_at, deleted_by, ${hasPassword} as has_password`
 
 /**
  * For the `catch` of a write: refuses a taken e-mail as `email_taken`. Use it inside the transaction; outside,

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { identifierOf, UsernameProvided } from '../accounts/formats.ts'
 import { holdsAnyOf } from '../auth/active-grant.ts'
 import { failureFloor } from '../auth/failure-floor.ts'
+import { hasPassword } from '../auth/password.ts'
 import { waysIn } from '../auth/ways-in.ts'
 import type { App } from '../core/app.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
@@ -85,4 +86,4 @@ const holds = (role: string): Sql => holdsAnyOf(sql`account.id`, [role], { byAny
  */
 const mayRecover = (app: App): Sql => sql`email is not null and not ${holds('keeper')}
   and (email_verified or not ${holds('admin')})
-  and (password_hash <> '*' or cardinality(${waysIn(app)}) = 0)`
+  and (${hasPassword} or cardinality(${waysIn(app)}) = 0)`

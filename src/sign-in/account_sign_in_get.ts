@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { holdsAnyOf } from '../auth/active-grant.ts'
+import { hasPassword } from '../auth/password.ts'
 import { secondFactorActive } from '../auth/ways-in.ts'
 import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
@@ -42,7 +43,7 @@ export const account_sign_in_get = query({
     const session_id = credential.type === 'session' ? credential.id : null
     const own = sql`account_id = account.id`
     const found = await db.first<z.output<typeof SignIn>>(sql`
-      select password_hash <> '*' as password,
+      select ${hasPassword} as password,
         json_build_object('active', ${secondFactorActive(sql`account.id`)},
           'required', ${holdsAnyOf(sql`account.id`, require_second_factor)}) as second_factor,
         (select json_build_object('confirmed_at', iso_timestamp(confirmed_at), 'last_used_at', iso_timestamp(last_used_at))
