@@ -98,7 +98,7 @@ export const signInGroups: Group[] = [
     mutants: [
       ['and attempts < ${attemptsMax}', ''],
       ['if (flow.attempts < attemptsMax) return', 'if (true) return'],
-      ['if (session_id !== null && session_id !== presented) return false', ''],
+      ['if (session_id !== null && session_id !== presentedId(carriers)) return false', ''],
       ['|| (await holdSession(db, account_id, session_id))', '|| true'],
       ['await hold.account(accountKey(flow.account_id))', ''],
       ['!isLive || ', '', 'the deletion of an account ends its flows'],

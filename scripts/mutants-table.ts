@@ -276,11 +276,15 @@ export const groups: Group[] = [
         `header('origin') || header('referer')`,
       ],
       ['[Rr] (secret', '[Rr] *(secret'],
-      ['{43})$/\nconst daemonForm', '{43})/\nconst daemonForm'],
-      ['/^[A-Za-z0-9_-]{43}$/', '/[A-Za-z0-9_-]{43}/'],
+      ['_-]{43})$/', '_-]{43})/'],
       [`discarded.push('bearer_discarded_browser_context')`, ''],
       [`discarded.push('daemon_token_discarded_browser_context')`, ''],
     ],
+  },
+  {
+    file: 'src/auth/secrets.ts',
+    tests: ['src/auth/daemon-token.test.ts'],
+    mutants: [['/^[A-Za-z0-9_-]{43}$/', '/[A-Za-z0-9_-]{43}/']],
   },
   {
     file: 'src/auth/caller.ts',
