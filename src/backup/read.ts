@@ -103,7 +103,7 @@ function ownLine(line: string): unknown {
   }
 }
 
-const refuse = (reason: string, message: string): StartError => new StartError(reason, message, 1)
+export const refuse = (reason: string, message: string): StartError => new StartError(reason, message, 1)
 
 /** The error for a bad file, without values of rows, which may be secret. A lost database gets its own error. */
 export function damaged(file: string, where: string, why: unknown): unknown {
