@@ -6,7 +6,9 @@ import type { RoleGrant } from '../auth/identity.ts'
 import type { Via } from '../core/operate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal, type ServiceError } from '../errors.ts'
+import type { RoleSpec } from '../registry/registry.ts'
 import { voidHeldLinks } from '../tickets/tickets.ts'
+import type { Offer } from '../wire/offer.ts'
 import { Uuid } from '../wire/types.ts'
 import { builtinRoles, refuseDestroyed } from './scope.ts'
 
@@ -164,3 +166,19 @@ export function auditConferred(
     { target_actor_id: actor_id, target_account_id: account_id },
   )
 }
+
+/** Metadata of a refused grant or offer: its targets as `attempted_…`, and its role only if that is registered. */
+export const attempted = (
+  {
+    role,
+    to_account_id,
+    to_actor_id,
+    scope_id,
+  }: Pick<Offer, 'role' | 'to_account_id' | 'to_actor_id' | 'scope_id'>,
+  spec: RoleSpec | undefined,
+) => ({
+  ...(spec && { role }),
+  attempted_to_account_id: to_account_id,
+  ...(to_actor_id !== null && { attempted_to_actor_id: to_actor_id }),
+  ...(scope_id !== null && { attempted_scope_id: scope_id }),
+})
