@@ -39,8 +39,16 @@ export const refuseTakenEmail =
     throw brokenConstraint(error) === 'account_email_key' ? fail('email_taken') : error
   }
 
-export type NewAccount = Record<'email' | 'created_by', string | null> &
-  Record<'username' | 'password_hash', string> & { actor_name?: string; email_verified?: boolean }
+export type NewAccount = {
+  username: string
+  email: string | null
+  /** Default: false. */
+  email_verified?: boolean
+  password_hash: string
+  /** Default: the username. */
+  actor_name?: string
+  created_by: string | null
+}
 
 /**
  * Inserts an account with its first actor, inside the caller's transaction. Refuses a taken or reserved username with

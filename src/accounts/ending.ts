@@ -12,10 +12,8 @@ export type EndingEvent = 'account_delete' | 'account_purge'
 export const actorMetadata = ({ via }: Via): { via: string } | null => (via === undefined ? null : { via })
 
 /** The failure row has the id as `attempted_account_id` only, because no stored account has it. */
-export const noAccount = <
-  K extends EndingEvent | 'account_undelete' | 'session_revoke_all' | 'token_revoke_all',
->(
-  event: K,
+export const noAccount = (
+  event: EndingEvent | 'account_undelete' | 'session_revoke_all' | 'token_revoke_all',
   account_id: string,
   detail: Detail,
 ): ServiceError =>

@@ -12,7 +12,6 @@ import { addLink, type Link, linkOf } from './link.ts'
 import type { Context, Finished, Proven } from './proven.ts'
 import { enterNew, raced } from './sign-up.ts'
 
-const triesMax = 5
 /** Signs in whoever the provider has recognised: with the linked account, one with the same e-mail, or a new one. */
 export async function enter(context: Context, hold: RouteHold, proven: Proven): Promise<Finished> {
   const { app } = context
@@ -31,6 +30,9 @@ export async function enter(context: Context, hold: RouteHold, proven: Proven): 
   return entered
 }
 
+const triesMax = 5
+
+/** Tries again whenever others came in between, a few times. */
 async function settled<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 0; attempt < triesMax; attempt++) {
     try {
