@@ -74,7 +74,7 @@ const supersedeMade = (db: Queryable, account_id: string): Promise<Offer[]> =>
       and held.from_account_id = ${account_id}::uuid and held.to_account_id <> ${account_id}::uuid
     returning ${offerColumns}`)
 
-/** So many cells of one statement, because a million of them take longer than a statement may. */
+/** Max cells per statement: a million at once would take longer than a statement may. */
 const releasedAtOnce = 2_000
 
 /**
