@@ -121,7 +121,7 @@ export const signInGroups: Group[] = [
     mutants: [
       ['where account_id = ${account_id}::uuid and code_hash', 'where code_hash'],
       [`.replaceAll('O', '0')`, ''],
-      ['await removeCodes(db, account_id)', ''],
+      ['with earlier as (${removal(account_id)})', 'with earlier as (select)'],
     ],
   },
   {
