@@ -5,7 +5,7 @@ import { refusal } from '../errors.ts'
 /** What an account stores, or what a write adds to it. */
 export type Amount = { cells: number; bytes: number }
 
-/** How much an account may store; null means no limit. */
+/** How much an account may store; null: without a bound. */
 export type Quota = { [K in keyof Amount]: number | null }
 
 export const quotaOf = ({ max_account_cells, max_account_bytes }: Config): Quota => ({
