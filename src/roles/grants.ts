@@ -72,6 +72,8 @@ export function insertGrant(
 }
 
 export type Conferred = { role_grant_id: string; created: boolean; expires_at: string | null }
+/** `extended`: the actor already had the grant, which now lasts longer. */
+export type Conferral = Conferred & { extended: boolean }
 
 /** What the audit row of a grant says about its origin. */
 export type GrantSource = Via & {
@@ -139,14 +141,14 @@ export function conferring(grant: GrantInput): Sql {
 }
 
 /** Runs `conferring` as a statement of its own. */
-export const confer = (db: Queryable, grant: GrantInput): Promise<Conferred & { extended: boolean }> =>
-  db.one<Conferred & { extended: boolean }>(sql`with ${conferring(grant)} select * from conferred`)
+export const confer = (db: Queryable, grant: GrantInput): Promise<Conferral> =>
+  db.one<Conferral>(sql`with ${conferring(grant)} select * from conferred`)
 
 /** Writes the audit row of a grant that was made or extended; none if nothing changed. */
 export function auditConferred(
   audit: Audit,
   grant: GrantInput & { account_id: string },
-  { role_grant_id, created, extended, expires_at }: Conferred & { extended: boolean },
+  { role_grant_id, created, extended, expires_at }: Conferral,
   { source, ...detail }: GrantSource,
 ): void {
   if (!created && !extended) return
