@@ -98,7 +98,7 @@ export const signInGroups: Group[] = [
     mutants: [
       ['and attempts < ${attemptsMax}', ''],
       ['if (flow.attempts < attemptsMax) return', 'if (true) return'],
-      ['if (session_id !== null && session_id !== presented) return false', ''],
+      ['if (session_id !== null && session_id !== presentedId(carriers)) return false', ''],
       ['|| (await holdSession(db, account_id, session_id))', '|| true'],
       ['await hold.account(accountKey(flow.account_id))', ''],
       ['!isLive || ', '', 'the deletion of an account ends its flows'],
@@ -121,7 +121,7 @@ export const signInGroups: Group[] = [
     mutants: [
       ['where account_id = ${account_id}::uuid and code_hash', 'where code_hash'],
       [`.replaceAll('O', '0')`, ''],
-      ['await removeCodes(db, account_id)', ''],
+      ['with earlier as (${removal(account_id)})', 'with earlier as (select)'],
     ],
   },
   {
@@ -249,8 +249,8 @@ export const signInGroups: Group[] = [
       ['await work.db.run(sql`select ${locked}`)', ''],
       [`not \${holds('keeper')}`, 'true'],
       [`email_verified or not \${holds('admin')}`, 'true'],
-      [`password_hash <> '*' or cardinality(\${waysIn(app)}) = 0`, `password_hash <> '*'`],
-      [`password_hash <> '*' or cardinality(\${waysIn(app)}) = 0`, 'true'],
+      [`\${hasPassword} or cardinality(\${waysIn(app)}) = 0`, `\${hasPassword}`],
+      [`\${hasPassword} or cardinality(\${waysIn(app)}) = 0`, 'true'],
     ],
   },
   {

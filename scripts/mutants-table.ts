@@ -276,11 +276,15 @@ export const groups: Group[] = [
         `header('origin') || header('referer')`,
       ],
       ['[Rr] (secret', '[Rr] *(secret'],
-      ['{43})$/\nconst daemonForm', '{43})/\nconst daemonForm'],
-      ['/^[A-Za-z0-9_-]{43}$/', '/[A-Za-z0-9_-]{43}/'],
+      ['_-]{43})$/', '_-]{43})/'],
       [`discarded.push('bearer_discarded_browser_context')`, ''],
       [`discarded.push('daemon_token_discarded_browser_context')`, ''],
     ],
+  },
+  {
+    file: 'src/auth/secrets.ts',
+    tests: ['src/auth/daemon-token.test.ts'],
+    mutants: [['/^[A-Za-z0-9_-]{43}$/', '/[A-Za-z0-9_-]{43}/']],
   },
   {
     file: 'src/auth/caller.ts',
@@ -420,9 +424,13 @@ export const groups: Group[] = [
     mutants: [['::uuid and ${tier.view}', '::uuid and ${tier.live}']],
   },
   {
-    file: 'src/accounts/account_delete_preview.ts',
-    tests: ['src/accounts/account_delete_preview.test.ts'],
-    mutants: [['target !== account.id && !holdsAdmin(role_grants)', 'false']],
+    file: 'src/roles/grants.ts',
+    tests: [
+      'src/accounts/account_delete-guards.test.ts',
+      'src/accounts/account_delete_preview.test.ts',
+      'src/offers/offer-lists.test.ts',
+    ],
+    mutants: [['account_id !== account.id && !holdsAdmin(role_grants)', 'false']],
   },
   {
     file: 'src/roles/role_grant_explain.ts',

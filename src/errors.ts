@@ -61,8 +61,9 @@ export const copyOf = (error: unknown): unknown =>
     ? Object.assign(new ServiceError(error.code, { ...error.data }, error.status), { cause: error.cause })
     : error
 
-export const hasReason = (error: unknown, reason: BuiltinReason): error is ServiceError =>
-  error instanceof ServiceError && error.data.reason === reason
+/** Whether it is a refusal with one of these reasons. */
+export const hasReason = (error: unknown, ...reasons: readonly BuiltinReason[]): error is ServiceError =>
+  error instanceof ServiceError && (reasons as readonly string[]).includes(error.data.reason)
 
 /** What `invalid_request` names in its `detail`, and the rule that was broken. */
 export const requestRules = {

@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/declare.ts'
+import type { Detail } from '../core/operate.ts'
 import { account, operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
-import { holdsAdmin } from '../roles/grants.ts'
+import { requireOwnOrAdmin } from '../roles/grants.ts'
 import { OrNull, Uuid } from '../wire/types.ts'
-import { auditActors, type Detail, endCredentials, guardEnding, lockAccountFor } from './ending.ts'
+import { auditActors, endCredentials, guardEnding, lockAccountFor } from './ending.ts'
 import { lockWithFreshSession } from './locks.ts'
 
 export const account_delete = mutation({
@@ -25,10 +26,9 @@ export const account_delete = mutation({
     'account_vanished',
     'authentication_required',
   ],
-  async handler({ account_id }, { app, account, actor, credential, role_grants, db, audit, fail }) {
+  async handler({ account_id }, { app, account, actor, credential, role_grants, db, audit }) {
     const target = account_id ?? account.id
-    if (target !== account.id && !holdsAdmin(role_grants))
-      throw fail('insufficient_permissions', { required_roles: ['admin'] })
+    requireOwnOrAdmin(target, { account, role_grants })
     if (app.config.step_up === 'all' && target === account.id && credential.type === 'session')
       await lockWithFreshSession(app, db, { account, credential })
     const deleted = await tombstone(

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
-import { holdsAdmin } from '../roles/grants.ts'
+import { requireOwnOrAdmin } from '../roles/grants.ts'
 import { Uuid } from '../wire/types.ts'
 import { AccountCounts, accountCounts } from './admin/counts.ts'
-import { endsAuthority } from './locks.ts'
+import { brokenGuard } from './locks.ts'
 
 export const account_delete_preview = query({
   doc: 'What `account_delete` would end or leave behind, and why it would be refused. Each count goes up to 1000.',
@@ -23,18 +23,12 @@ export const account_delete_preview = query({
   errors: ['insufficient_permissions', 'account_not_found'],
   async handler({ account_id }, { account, role_grants, db, fail }) {
     const target = account_id ?? account.id
-    if (target !== account.id && !holdsAdmin(role_grants))
-      throw fail('insufficient_permissions', { required_roles: ['admin'] })
+    requireOwnOrAdmin(target, { account, role_grants })
     const found = await db.first<{ username: string; deleted: boolean; counts: AccountCounts }>(sql`
       select username, deleted_at is not null as deleted, ${accountCounts(sql`account.id`)} as counts
       from account where id = ${target}::uuid`)
     if (!found) throw fail('account_not_found')
-    const { keeper, lastAdmin } = await endsAuthority(db, { account_id: target })
-    const broken = keeper
-      ? ('cannot_delete_keeper' as const)
-      : lastAdmin
-        ? ('cannot_delete_last_admin' as const)
-        : null
-    return { account_id: target, ...found, refusal: found.deleted ? null : broken }
+    const refusal = found.deleted ? null : await brokenGuard(db, { account_id: target })
+    return { account_id: target, ...found, refusal }
   },
 })

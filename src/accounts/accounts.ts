@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { hasPassword } from '../auth/password.ts'
 import type { Fail } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { brokenConstraint } from '../db/servers/failure.ts'
@@ -26,7 +27,7 @@ export const AdminAccount = SessionAccount.extend({
 })
 
 export const adminAccountColumns = sql`id, username, email, email_verified, created_at, created_by, updated_at,
-  updated_by, deleted_at, deleted_by, password_hash <> '*' as has_password`
+  updated_by, deleted_at, deleted_by, ${hasPassword} as has_password`
 
 /**
  * For the `catch` of a write: refuses a taken e-mail as `email_taken`. Use it inside the transaction; outside,
@@ -38,8 +39,16 @@ export const refuseTakenEmail =
     throw brokenConstraint(error) === 'account_email_key' ? fail('email_taken') : error
   }
 
-export type NewAccount = Record<'email' | 'created_by', string | null> &
-  Record<'username' | 'password_hash', string> & { actor_name?: string; email_verified?: boolean }
+export type NewAccount = {
+  username: string
+  email: string | null
+  /** Default: false. */
+  email_verified?: boolean
+  password_hash: string
+  /** Default: the username. */
+  actor_name?: string
+  created_by: string | null
+}
 
 /**
  * Inserts an account with its first actor, inside the caller's transaction. Refuses a taken or reserved username with

@@ -1,25 +1,19 @@
 import type { Audit, AuditSubject } from '../audit/audit.ts'
 import { recorded } from '../core/mutate.ts'
+import { type Detail, onlyVia, type Via } from '../core/operate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 import { voidTickets } from '../tickets/tickets.ts'
-import { endsAuthority, type LockedAccount, lockAccounts, takeGuardLock } from './locks.ts'
-
-/** Metadata of every event here: the type of the credential, or the operator or library call. */
-export type Detail = { credential_type: string | null; via?: string }
+import { brokenGuard, type LockedAccount, lockAccounts, takeGuardLock } from './locks.ts'
 
 export type EndingEvent = 'account_delete' | 'account_purge'
 
-export const onlyVia = ({ via }: Detail): { via?: string } => (via === undefined ? {} : { via })
-
 /** Metadata of an actor event: null for requests, `via` for operator and library calls. */
-export const actorMetadata = ({ via }: Detail): { via: string } | null => (via === undefined ? null : { via })
+export const actorMetadata = ({ via }: Via): { via: string } | null => (via === undefined ? null : { via })
 
 /** The failure row has the id as `attempted_account_id` only, because no stored account has it. */
-export const noAccount = <
-  K extends EndingEvent | 'account_undelete' | 'session_revoke_all' | 'token_revoke_all',
->(
-  event: K,
+export const noAccount = (
+  event: EndingEvent | 'account_undelete' | 'session_revoke_all' | 'token_revoke_all',
   account_id: string,
   detail: Detail,
 ): ServiceError =>
@@ -41,7 +35,7 @@ export async function lockAccountFor(
   return account
 }
 
-/** Takes the guard lock, then checks the guards, keeper first. The caller holds the account lock. */
+/** Takes the guard lock, then refuses what `brokenGuard` names. The caller holds the account lock. */
 export async function guardEnding(
   db: Queryable,
   event: EndingEvent,
@@ -49,18 +43,9 @@ export async function guardEnding(
   detail: Detail,
 ): Promise<void> {
   await takeGuardLock(db)
-  const { keeper, lastAdmin } = await endsAuthority(db, { account_id })
-  for (const [isBroken, reason] of [
-    [keeper, 'cannot_delete_keeper'],
-    [lastAdmin, 'cannot_delete_last_admin'],
-  ] as const)
-    if (isBroken)
-      throw recorded(
-        event,
-        refusal(reason),
-        { reason, ...onlyVia(detail) },
-        { target_account_id: account_id },
-      )
+  const reason = await brokenGuard(db, { account_id })
+  if (reason)
+    throw recorded(event, refusal(reason), { reason, ...onlyVia(detail) }, { target_account_id: account_id })
 }
 
 export type EndedCredentials = { sessions_revoked: number; tokens_revoked: number }

@@ -105,7 +105,7 @@ export type Ending = { account_id: string } | { actor_id: string } | { role_gran
 const active = sql`g.scope_id is null and ${activeGrant}`
 
 /**
- * Whether this would end a keeper or the last global admin. The caller holds the guard lock. A keeper grant protects
+ * Whether this would end a keeper or the last global admin. To end one, hold the guard lock. A keeper grant protects
  * its account even on a removed actor; an admin counts only while its actor and account are live.
  */
 export async function endsAuthority(
@@ -128,15 +128,14 @@ export async function endsAuthority(
   return { keeper, lastAdmin: ends_admin && !others }
 }
 
-/** Refuses a delete, purge or removal that would end a keeper or the last admin; keeper first. */
-export async function refuseEnding(
-  db: Queryable,
+/** Why a delete, purge or removal is refused: it would end a keeper, or else the last admin. Null if neither. */
+export async function brokenGuard(
+  db: Pick<Queryable, 'one'>,
   ending: Ending,
-  fail: Fail<'cannot_delete_keeper' | 'cannot_delete_last_admin'>,
-): Promise<void> {
+): Promise<'cannot_delete_keeper' | 'cannot_delete_last_admin' | null> {
   const { keeper, lastAdmin } = await endsAuthority(db, ending)
-  if (keeper) throw fail('cannot_delete_keeper')
-  if (lastAdmin) throw fail('cannot_delete_last_admin')
+  if (keeper) return 'cannot_delete_keeper'
+  return lastAdmin ? 'cannot_delete_last_admin' : null
 }
 
 const admins = sql`

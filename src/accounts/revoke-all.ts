@@ -2,11 +2,11 @@ import { z } from 'zod'
 import type { App } from '../core/app.ts'
 import { mutation } from '../core/declare.ts'
 import type { Work } from '../core/mutate.ts'
-import type { Operating } from '../core/operate.ts'
+import type { Detail, Operating } from '../core/operate.ts'
 import { account, counted, operation } from '../core/operation.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
-import { type Detail, noAccount } from './ending.ts'
+import { noAccount } from './ending.ts'
 import { lockAccounts } from './locks.ts'
 
 /** Credentials of one kind: their table, the condition of the rows that count, and the texts of the commands. */

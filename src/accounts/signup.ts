@@ -3,7 +3,7 @@ import { failureFloor } from '../auth/failure-floor.ts'
 import { callerSubject, mutate, recorded } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { sendVerification } from '../email/verification.ts'
-import { refusal, ServiceError } from '../errors.ts'
+import { hasReason, refusal } from '../errors.ts'
 import { claimInvite, lockInviteFor } from '../invites/invites.ts'
 import { crowdOf, identifierKey } from '../limits/limiters.ts'
 import { endForeignSession, startSession } from '../sessions/sessions.ts'
@@ -25,7 +25,7 @@ type Applicant = {
   locale: string | undefined
 }
 
-const charged = ['no_matching_invite', 'signup_conflict']
+const charged = ['no_matching_invite', 'signup_conflict'] as const
 
 /** `POST /signup`: makes an account for a matching invite, or for anyone while signup is open. */
 export const signup = route({
@@ -79,7 +79,7 @@ export const signup = route({
       }
     } catch (error) {
       // Wait outside the attempt, so that the refusal is charged at once and not after the floor.
-      if (error instanceof ServiceError && charged.includes(error.data.reason)) await floor
+      if (hasReason(error, ...charged)) await floor
       throw error
     }
   },

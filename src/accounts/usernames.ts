@@ -1,5 +1,6 @@
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
+import { onlyVia, type Via } from '../core/operate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { brokenConstraint } from '../db/servers/failure.ts'
 import { notify } from '../delivery/notify.ts'
@@ -36,7 +37,7 @@ export async function rename(
   work: Pick<Work, 'db' | 'audit' | 'afterCommit'>,
   { id, username: former }: LockedAccount,
   username: string,
-  { by, via }: { by: string | null; via?: string },
+  { by, via }: Via & { by: string | null },
 ): Promise<boolean> {
   if (username === former) return false
   const { db, audit } = work
@@ -53,6 +54,6 @@ export async function rename(
     values (${former}, ${id}::uuid, now() + make_interval(days => ${app.config.username_reserve_days}::int))
     on conflict (username) do update set account_id = excluded.account_id, until = excluded.until`)
   await notify(app, work, id, 'username_changed')
-  audit('account_update', { change: 'username', ...(via && { via }) }, { target_account_id: id })
+  audit('account_update', { change: 'username', ...onlyVia({ via }) }, { target_account_id: id })
   return true
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { actorMetadata } from '../accounts/ending.ts'
-import { lockLiveActor, refuseEnding, takeGuardLock } from '../accounts/locks.ts'
+import { brokenGuard, lockLiveActor, takeGuardLock } from '../accounts/locks.ts'
 import { operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
@@ -16,7 +16,8 @@ export const removeActor = operation({
     const account_id = await lockLiveActor(db, actor_id, fail)
     if ((await countLive(db, account_id)) < 2) throw fail('last_actor')
     await takeGuardLock(db)
-    await refuseEnding(db, { actor_id }, fail)
+    const reason = await brokenGuard(db, { actor_id })
+    if (reason) throw fail(reason)
     await db.run(sql`
       update actor set deleted_at = now(), deleted_by = ${by}::uuid where id = ${actor_id}::uuid`)
     audit('actor_delete', actorMetadata(detail), targetOf({ id: actor_id, account_id }))

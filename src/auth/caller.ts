@@ -5,7 +5,7 @@ import { activeGrants, holdsAnyOf, keeperAccountId } from './active-grant.ts'
 import type { CookieReading, SessionCookie } from './cookie.ts'
 import type { DaemonTokens } from './daemon-token.ts'
 import type { Account, Actor, Credential, RoleGrant } from './identity.ts'
-import { sha256Hex } from './secrets.ts'
+import { sha256Hex, tokenForm } from './secrets.ts'
 import { readScope } from './token-scope.ts'
 
 /** The credentials that a request carries: well-formed, not yet looked up. */
@@ -17,7 +17,6 @@ export type Carriers = {
 
 /** The scheme in any case; the token exactly as issued. */
 const bearerForm = /^[Bb][Ee][Aa][Rr][Ee][Rr] (secret_svc_token_[A-Za-z0-9_-]{43})$/
-const daemonForm = /^[A-Za-z0-9_-]{43}$/
 
 /**
  * Reads the credentials of a request. If it comes from a page in a browser (it has an `Origin` or `Referer`,
@@ -41,7 +40,7 @@ export function readCarriers(
     return { carriers: { cookie }, discarded }
   }
   const bearer = bearerForm.exec(authorization ?? '')?.[1]
-  const daemon = daemonForm.exec(daemonHeader ?? '')?.[0]
+  const daemon = tokenForm.exec(daemonHeader ?? '')?.[0]
   return { carriers: { cookie, ...(bearer && { bearer }), ...(daemon && { daemon }) }, discarded: [] }
 }
 

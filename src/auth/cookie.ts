@@ -29,6 +29,9 @@ export interface SessionCookie {
   read(cookieHeader: string | undefined): CookieReading
 }
 
+/** What a browser sends back as `Cookie` for a `Set-Cookie` value. */
+export const sentBack = (setCookie: string): string => setCookie.slice(0, setCookie.indexOf(';'))
+
 /** The id under which a session is stored; the token itself is not stored. */
 export const sessionIdOf = (token: string): string => hash('sha256', token)
 

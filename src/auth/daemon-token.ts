@@ -1,6 +1,6 @@
 import { batched } from '../db/batched.ts'
 import { readPrivateFile } from '../files/private-file.ts'
-import { equalText } from './secrets.ts'
+import { equalText, tokenForm } from './secrets.ts'
 
 /** The tokens that act as the keeper account; the library option `daemon_token_state`. */
 export type DaemonTokenState = {
@@ -50,8 +50,6 @@ export function createDaemonTokens(
     },
   }
 }
-
-const tokenForm = /^[A-Za-z0-9_-]{43}$/
 
 /** Reads `daemon_token_file`: the current token, and on a second line the previous one while it is valid. */
 export async function readDaemonTokenFile(

@@ -1,4 +1,5 @@
 import { firstCookie, formOf, type SessionCookieOptions } from './cookie.ts'
+import { tokenForm } from './secrets.ts'
 
 /** The cookie that ties the steps of a sign-in to one browser. It is no credential. */
 export type FlowCookie = {
@@ -9,13 +10,12 @@ export type FlowCookie = {
 }
 
 const maxAgeSeconds = 600
-const form = /^[A-Za-z0-9_-]{43}$/
 
 export function createFlowCookie(options: Pick<SessionCookieOptions, 'secure' | 'hostPrefix'>): FlowCookie {
   const { name, attributes } = formOf('svc_flow', options)
   return {
     issue: (token) => `${name}=${token}; Max-Age=${maxAgeSeconds}; ${attributes}`,
     clear: () => `${name}=; Max-Age=0; ${attributes}`,
-    read: (header) => form.exec(firstCookie(header, name) ?? '')?.[0] ?? null,
+    read: (header) => tokenForm.exec(firstCookie(header, name) ?? '')?.[0] ?? null,
   }
 }

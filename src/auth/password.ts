@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { parseOptions } from '@node-rs/argon2'
+import { sql } from '../db/sql.ts'
 import { createFairQueue } from '../limits/fair-queue.ts'
 import { noObserver, type Observer, since } from '../observe/observer.ts'
 import { isForeign } from './foreign-hashes.ts'
@@ -7,6 +8,8 @@ import { type RunHash, runHash } from './hash-threads.ts'
 
 /** Stored for an account that has no password: none verifies against it. */
 export const noPassword = '*'
+/** Whether `account` has a password. */
+export const hasPassword = sql.raw(`account.password_hash <> '${noPassword}'`)
 
 /** Max verifications of one attempt: it verifies again if the stored hash changed meanwhile. */
 export const verificationsMax = 3

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
 import { type Sql, sql } from '../db/sql.ts'
 import type { Registry } from '../registry/registry.ts'
+import { hasPassword } from './password.ts'
 
 /**
  * The credentials that an account can prove its identity with, as SQL fragments. `id` is an expression for the id of
@@ -27,7 +28,7 @@ export function waysIn({ config, registry }: Configured): Sql {
   const rp_id = config.passkeys ? config.rp_id : null
   const providers = [...registry.providers.values()]
   return sql`(
-    array(select 'password' where account.password_hash <> '*')
+    array(select 'password' where ${hasPassword})
     || array(select 'passkey' where exists (
       select from account_passkey where account_id = account.id and first_factor and rp_id = ${rp_id}))
     || array(select 'oidc:' || p.id

@@ -199,7 +199,7 @@ async function recordedMigrations(client: pg.Client): Promise<string[]> {
   if (records.length === 0)
     throw new StartError(
       'nothing_to_back_up',
-      'There is nothing to back up: the database has no schema yet.',
+      'There is nothing to back up: the database has no schema yet. Check that it is the right one.',
       1,
     )
   return records.filter(({ state }) => state === 'done').map(({ name }) => name)

@@ -103,14 +103,14 @@ function ownLine(line: string): unknown {
   }
 }
 
-const refuse = (reason: string, message: string): StartError => new StartError(reason, message, 1)
+export const refuse = (reason: string, message: string): StartError => new StartError(reason, message, 1)
 
 /** The error for a bad file, without values of rows, which may be secret. A lost database gets its own error. */
 export function damaged(file: string, where: string, why: unknown): unknown {
-  if (databaseRefusal(why))
-    return new StartError('db_unreachable', `The database was lost: ${(why as Error).message}.`, 3, {
-      cause: why,
-    })
+  if (databaseRefusal(why)) {
+    const lost = `The connection to the database was lost: ${(why as Error).message}. Nothing was restored; run it again.`
+    return new StartError('db_unreachable', lost, 3, { cause: why })
+  }
   const what = why instanceof Error ? (withoutValues(why) as Error).message : why
   return refuse('backup_damaged', `${file} is damaged ${where}: ${what}. Nothing was restored.`)
 }

@@ -6,7 +6,7 @@ import type { Connection } from '../db/servers/connection.ts'
 import { StartError } from '../errors.ts'
 import { addAgain, type Dropped, dropEveryRule, dropReferences } from './constraints.ts'
 import { linesOf, type OnBytes, presentTables, quoted, storedColumns, type TableStart } from './format.ts'
-import { damaged, headerOf, type Portion, portionsOf } from './read.ts'
+import { damaged, headerOf, type Portion, portionsOf, refuse } from './read.ts'
 
 export type Restored = {
   rows: number
@@ -205,5 +205,3 @@ async function restartIdentities(client: pg.Client, tables: readonly string[]): 
       [table, column.replaceAll('"', '')],
     )
 }
-
-const refuse = (reason: string, message: string): StartError => new StartError(reason, message, 1)

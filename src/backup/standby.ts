@@ -47,7 +47,12 @@ export async function onStandby(
       if (error instanceof StartError || interrupt?.aborted) throw error
       failures.push((error as Error).message)
     }
-  throw new StartError('replica_down', `No replica can be used: ${failures.join('; ')}.`, 1)
+  const why = failures.join('; ')
+  throw new StartError(
+    'replica_down',
+    `No replica can be used: ${why}. Repair one of them, or leave out --from-replica.`,
+    1,
+  )
 }
 
 async function caughtUp(client: pg.Client, fence: number, interrupt?: AbortSignal): Promise<void> {

@@ -4,7 +4,7 @@ import { Password, Username } from '../accounts/formats.ts'
 import { refuseWeak } from '../accounts/new-password.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
-import { refusal, ServiceError } from '../errors.ts'
+import { hasReason, refusal } from '../errors.ts'
 import { crowdOf } from '../limits/limiters.ts'
 import { endForeignSession, startSession } from '../sessions/sessions.ts'
 import { Text, Uuid } from '../wire/types.ts'
@@ -13,7 +13,7 @@ import { closeBootstrap, takeBootstrapLock } from './lock.ts'
 const auth = { account: 'none', actor: 'none' } as const
 type Context = RouteContext<typeof auth>
 
-const charged = ['invalid_token', 'token_file_missing', 'username_taken']
+const charged = ['invalid_token', 'token_file_missing', 'username_taken'] as const
 
 /** `POST /bootstrap`: the one-time token makes the keeper account. Exactly one call succeeds. */
 export const bootstrap = route({
@@ -94,7 +94,7 @@ async function createKeeper(context: Context, token: string, username: string, p
 }
 
 async function recordRefusal({ app, ip }: Context, error: unknown): Promise<void> {
-  if (!(error instanceof ServiceError) || !charged.includes(error.data.reason)) return
+  if (!hasReason(error, ...charged)) return
   await app.audit.failure({
     event_type: 'bootstrap',
     outcome: 'failure',

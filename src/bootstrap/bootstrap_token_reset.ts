@@ -17,8 +17,12 @@ export const resetBootstrapToken = operation({
     // Under the bootstrap lock: a concurrent bootstrap either commits first or compares with the new token.
     await app.db.transaction(async (tx) => {
       await takeBootstrapLock(tx)
-      await app.bootstrap.renew().catch((error: Error) => {
-        throw new StartError('token_file_unwritable', `The token file cannot be written: ${error.message}`, 1)
+      await app.bootstrap.renew().catch((error: NodeJS.ErrnoException) => {
+        const what =
+          error instanceof StartError
+            ? error.message
+            : `${path} cannot be written (${error.code}). Let this user write to its directory.`
+        throw new StartError('token_file_unwritable', what, 1)
       })
     })
     return { path }

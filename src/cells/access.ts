@@ -47,7 +47,7 @@ export const admitting = (
 export const viaFirst = (via: string): string =>
   `case when ${via} = any(me.principals) then ${via} || me.principals else me.principals end`
 
-/** So few principals are probed; so few grants of a cell are read instead of probing more. */
+/** Max principals that are always probed, and max grants of a cell that are read so as to probe fewer. */
 const [probedMax, grantsMax] = [8, 64]
 
 /** Whether a caller may have more principals than are probed. */

@@ -4,6 +4,7 @@ import { type JoinedRead, type Sql, sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 import { hasManyPrincipals, me, tier, tiersOfMany } from './access.ts'
 import { Cell, cellColumns, cellText, Path } from './cells.ts'
+import { dataBytesMax } from './data.ts'
 import { type Edges, edgeOrder, Field, fieldEdges, Item, itemEdges, visibleEdges } from './edges/edges.ts'
 
 /** Edges returned per relation; `…_truncated` says whether there is another visible one. */
@@ -70,7 +71,6 @@ const withPath = (path: Sql): Sql => sql`c.path = ${path} and c.path <> ''`
 
 /** Max cells of a shared statement, and max bytes of data of each, so that no caller waits long for another's cell. */
 const [joinedMax, joinedBytesMax] = [16, 32_768]
-const dataBytesMax = 262_144
 const [joinedText, largeText] = [cellText('c'), cellText('anchor')]
 
 /** Max fields, and max items, of a cell in a shared statement. */

@@ -5,8 +5,9 @@ import type { CellData } from '../registry/hooks.ts'
 export const dataBytesMax = 262_144
 /** The data object itself is level 1; scalars add no level. */
 const depthMax = 64
-const labelMax = 1024
-const summaryMax = 8192
+/** Max code points of the keys `label` and `summary`. */
+export const labelMax = 1024
+export const summaryMax = 8192
 
 const isData = (value: unknown): value is CellData =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

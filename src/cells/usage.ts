@@ -5,7 +5,7 @@ import { refusal } from '../errors.ts'
 /** What an account stores, or what a write adds to it. */
 export type Amount = { cells: number; bytes: number }
 
-/** How much an account may store; null means no limit. */
+/** How much an account may store; null: without a bound. */
 export type Quota = { [K in keyof Amount]: number | null }
 
 export const quotaOf = ({ max_account_cells, max_account_bytes }: Config): Quota => ({
@@ -88,8 +88,9 @@ function see(account_id: string): void {
  * Common table expressions for a statement that stores cells. `room` has a row if there is room for them;
  * `counted` adds them to the usage if `written`, which the statement puts in between, has a row.
  */
-export function room({ account_id, amount, quota }: Write, { margin }: Way): Sql {
-  const limits = (['cells', 'bytes'] as const).filter((limit) => quota[limit] !== null && amount[limit] > 0)
+export function room(write: Write, { margin }: Way): Sql {
+  const { account_id, amount, quota } = write
+  const limits = limitsOf(write)
   if (margin === null || limits.length === 0) return sql`room as (select)`
   const fits = limits.map(
     (limit) =>
@@ -151,6 +152,7 @@ export const sharedCounted = (key: 'id' | 'nth'): Sql => sql`counted as (
 
 type Store<T> = (way: Way) => Promise<T | undefined>
 
+/** The bounds of the quota that the write counts against. */
 const limitsOf = ({ amount, quota }: Write) =>
   (['cells', 'bytes'] as const).filter((limit) => quota[limit] !== null && amount[limit] > 0)
 
@@ -211,7 +213,7 @@ export async function storeWithin<T>(
   return await storeLast()
 }
 
-const usage = async (db: Queryable, account_id: string): Promise<Amount> =>
-  (await db.first<Amount>(sql`
+const usage = (db: Queryable, account_id: string): Promise<Amount> =>
+  db.one<Amount>(sql`
     select coalesce(sum(cells), 0)::bigint as cells, coalesce(sum(bytes), 0)::bigint as bytes
-    from cell_usage where account_id = ${account_id}::uuid`)) as Amount
+    from cell_usage where account_id = ${account_id}::uuid`)

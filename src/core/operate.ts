@@ -29,6 +29,13 @@ export type Operating = Work & {
   by: string | null
 }
 
+/** In the metadata of an audit row: the operator or library call that caused it; left out for requests. */
+export type Via = { via?: string }
+/** The same with the type of the credential, which is null for operator and library calls. */
+export type Detail = Via & { credential_type: string | null }
+
+export const onlyVia = ({ via }: Via): Via => (via === undefined ? {} : { via })
+
 /** A mutation without a request, with the same transaction, audit rows and effects as a method. */
 export async function operate<T>(
   app: App,

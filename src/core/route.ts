@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { Carriers } from '../auth/caller.ts'
 import type { Config } from '../config/config.ts'
 import type { Hold, Limiters, RestLimiter } from '../limits/limiters.ts'
-import type { Reason } from '../reasons.ts'
+import type { BuiltinReason, Reason } from '../reasons.ts'
 import type { App } from './app.ts'
 import type { CallerOf } from './declare.ts'
 import type { AuthSpec, RateLimit } from './method.ts'
@@ -66,7 +66,10 @@ export type RouteHold = {
 }
 
 /** Runs an attempt under the route's limiters; see `Limiters.attempt`. */
-export type Attempt = <T>(charged: readonly string[], work: (hold: RouteHold) => Promise<T>) => Promise<T>
+export type Attempt = <T>(
+  charged: readonly BuiltinReason[],
+  work: (hold: RouteHold) => Promise<T>,
+) => Promise<T>
 
 export const attemptOf =
   ({ rate_limit }: Route, limiters: Limiters, ip: string): Attempt =>

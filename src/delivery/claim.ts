@@ -70,8 +70,8 @@ export type MessageError = (typeof messageErrors)[number]
 
 export type Outcome = { state: 'sent' | 'failed' | 'suppressed' | 'queued'; error: MessageError | null }
 
-/** Seconds after which a failed delivery is tried again; later ones are tried every hour. */
-const pauses = [10, 60, 300, 900, 3600]
+/** Seconds after which a failed delivery is tried again; after these, every hour. */
+const pauses = [10, 60, 300, 900]
 
 export const pauseAfter = (attempts: number): number => pauses[attempts - 1] ?? 3600
 

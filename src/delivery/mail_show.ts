@@ -12,7 +12,10 @@ export const showMessage = operation({
   async handler({ message_id }, { app }) {
     const path = join(mailDirectory(app.config), `${message_id}.json`)
     const file = await readPrivateFile(path, 65_536)
-    if ('problem' in file) throw new StartError('no_message', `${path} ${file.problem}.`, 1)
+    if ('problem' in file) {
+      const hint = file.missing ? ' `cellkeep mail list` shows the messages of the last days.' : ''
+      throw new StartError('no_message', `${path} ${file.problem}.${hint}`, 1)
+    }
     return JSON.parse(file.content) as Record<string, string>
   },
   command: {

@@ -28,7 +28,10 @@ export async function smtpTransport(config: Config, texts: Texts): Promise<Deliv
         // The same for every try, so that mail programs show a message once that was delivered twice.
         messageId: `<${message.id}@${domain}>`,
         headers: { 'Auto-Submitted': 'auto-generated' },
-        ...{ subject, text, html, signal },
+        subject,
+        text,
+        html,
+        signal,
       })
     } catch (error) {
       throw signal.aborted ? error : judged(error)
@@ -43,7 +46,10 @@ function serverOf(smtpUrl: string) {
   const secure = protocol === 'smtps:'
   const isOwn = isLoopbackHost(host)
   return {
-    ...{ host, secure, requireTLS: !secure && !isOwn, ignoreTLS: !secure && isOwn },
+    host,
+    secure,
+    requireTLS: !secure && !isOwn,
+    ignoreTLS: !secure && isOwn,
     ...(port !== '' && { port: Number(port) }),
     ...(username !== '' && {
       auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) },

@@ -6,10 +6,10 @@ import type { Message } from '../registry/messages.ts'
 import { localeForm } from '../wire/types.ts'
 import { builtinTexts, type TextName } from './builtin-texts.ts'
 
-/** The texts of a message. */
-export type Texts = (message: Message) => { subject: string; text: string; html?: string }
-
 type Template = { subject: string; text: string; html?: string }
+
+/** The texts of a message, with its placeholders filled in. */
+export type Texts = (message: Message) => Template
 
 /**
  * The texts of messages: custom ones of `mail_templates` where they exist, by the locale of the message, else the

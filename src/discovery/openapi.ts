@@ -95,7 +95,7 @@ function reasonsOfRoute(route: Route): Reason[] {
   const { auth, input, rate_limit, anyQuery, before_enrolment, errors = [] } = route
   const found: (Reason | false | undefined)[] = [
     'forbidden_origin',
-    // with an idempotency key
+    // Routes take no idempotency key.
     'invalid_request',
     auth.account === 'required' && 'authentication_required',
     auth.credential_types && 'credential_type_required',

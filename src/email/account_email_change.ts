@@ -26,8 +26,13 @@ export const account_email_change = mutation({
     if (email !== null) {
       // Not compared with other accounts: only a person who proves the mailbox learns that it has an account.
       await makeTicket(app, work, {
-        ...{ purpose: 'email_change', account_id: own.id, delivery: 'mailed', email, email_key },
-        ...{ created_by: null, detail: { credential_type: credential.type } },
+        purpose: 'email_change',
+        account_id: own.id,
+        delivery: 'mailed',
+        email,
+        email_key,
+        created_by: null,
+        detail: { credential_type: credential.type },
       })
       if (emailKey(own.email) !== email_key) await notify(app, work, own.id, 'email_change_requested')
     } else if (own.email !== null) {

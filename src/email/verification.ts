@@ -16,8 +16,13 @@ export async function sendVerification(
     select email, email_key from account where id = ${account_id}::uuid and email is not null and not email_verified`)
   if (!unproven) return false
   await makeTicket(app, work, {
-    ...{ purpose: 'email_verify', account_id, delivery: 'mailed', ...unproven },
-    ...{ created_by: null, detail, locale },
+    purpose: 'email_verify',
+    account_id,
+    delivery: 'mailed',
+    ...unproven,
+    created_by: null,
+    detail,
+    locale,
   })
   return true
 }

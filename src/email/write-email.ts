@@ -3,6 +3,7 @@ import { emailKey } from '../accounts/formats.ts'
 import type { LockedAccount } from '../accounts/locks.ts'
 import type { App } from '../core/app.ts'
 import type { Fail, Work } from '../core/mutate.ts'
+import { onlyVia, type Via } from '../core/operate.ts'
 import { sql } from '../db/db.ts'
 import { notify } from '../delivery/notify.ts'
 import { voidTickets } from '../tickets/tickets.ts'
@@ -47,7 +48,7 @@ export async function assignEmail(
   app: App,
   work: Pick<Work, 'db' | 'audit' | 'afterCommit'>,
   account: LockedAccount,
-  { via, ...set }: NewEmail & { via?: string | undefined },
+  { via, ...set }: NewEmail & Via,
   fail: Fail<'email_taken'>,
 ): Promise<boolean> {
   const { email, verified } = set
@@ -59,6 +60,6 @@ export async function assignEmail(
   await writeEmail(app, work, account, set, fail)
   const change =
     email === null ? 'email_cleared' : email === account.email && verified ? 'email_verified' : 'email'
-  work.audit('account_update', { change, ...(via && { via }) }, { target_account_id: account.id })
+  work.audit('account_update', { change, ...onlyVia({ via }) }, { target_account_id: account.id })
   return true
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { isReserved } from '../accounts/usernames.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { raiseFloor } from './floor.ts'
 import type { Row } from './line.ts'
@@ -79,10 +80,7 @@ export const settle = (db: Queryable): Promise<unknown> =>
 /** Checked after the accounts are written: a reservation made meanwhile has committed by now. */
 async function removeReserved(db: Queryable, ids: readonly string[]): Promise<Set<string>> {
   const rows = await db.rows<{ id: string }>(sql`
-    delete from account using username_reservation r
-    where account.id = any(${[...ids]}::uuid[]) and r.username = account.username
-      and (r.until is null or r.until > now())
-    returning account.id`)
+    delete from account where id = any(${[...ids]}::uuid[]) and ${isReserved(sql`account.username`)} returning id`)
   return new Set(rows.map(({ id }) => id))
 }
 

@@ -42,8 +42,7 @@ export async function makeInviteLink(
     return null
   }
   if (!reveal && app.config.invite_claim !== 'code') return null
-  const { link } = await makeTicket(app, work, {
-    ...{ ...own, delivery: 'revealed', email, email_key: emailKey(email) },
-  })
+  const email_key = emailKey(email)
+  const { link } = await makeTicket(app, work, { ...own, delivery: 'revealed', email, email_key })
   return link
 }

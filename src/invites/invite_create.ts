@@ -6,6 +6,7 @@ import { requireAhead } from '../core/ahead.ts'
 import type { App } from '../core/app.ts'
 import { mutation } from '../core/declare.ts'
 import { recorded } from '../core/mutate.ts'
+import type { Via } from '../core/operate.ts'
 import { operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { canMail } from '../delivery/outbox.ts'
@@ -13,7 +14,7 @@ import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
 import { Locale, OrNull, Timestamp } from '../wire/types.ts'
 import { type Linked, makeInviteLink, refuseReveal } from './invite-link.ts'
-import { Invite, inviteColumns, type Via } from './invites.ts'
+import { Invite, inviteColumns } from './invites.ts'
 
 const daysMax = 36_500
 

@@ -2,11 +2,11 @@ import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/declare.ts'
 import { recorded } from '../core/mutate.ts'
+import type { Via } from '../core/operate.ts'
 import { operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { Uuid } from '../wire/types.ts'
-import type { Via } from './invites.ts'
 
 const InviteDeleteInput = z.strictObject({ invite_id: Uuid })
 

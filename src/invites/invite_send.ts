@@ -8,7 +8,7 @@ import { canMail } from '../delivery/outbox.ts'
 import type { NewTicket } from '../tickets/tickets.ts'
 import { OrNull, Uuid } from '../wire/types.ts'
 import { makeInviteLink, refuseReveal } from './invite-link.ts'
-import { Invite, inviteColumns } from './invites.ts'
+import { Invite, inviteColumns, isOpenInvite } from './invites.ts'
 
 const Input = z.strictObject({ invite_id: Uuid, reveal: OrNull(z.boolean()) })
 type Input = z.output<typeof Input>
@@ -44,7 +44,7 @@ async function sendAgain(
 ): Promise<{ invite: Invite; link: string | null }> {
   const invite = await work.db.first<Invite>(sql`
     select ${inviteColumns} from invite i
-    where id = ${invite_id}::uuid and claimed_at is null and (expires_at is null or expires_at > now()) for update`)
+    where i.id = ${invite_id}::uuid and ${isOpenInvite} for update`)
   if (!invite) throw fail('invite_not_found')
   if (!reveal && !canMail(app, invite.email)) throw fail('no_recipient')
   return { invite, link: await makeInviteLink(app, work, invite, { reveal }, by) }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { emailKey } from '../accounts/formats.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
-import { type Queryable, sql } from '../db/db.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { isOpen } from '../tickets/tickets.ts'
 import { Uuid } from '../wire/types.ts'
 
@@ -24,29 +24,30 @@ export type Invite = z.output<typeof Invite>
 export const inviteColumns = sql`i.id, i.email, i.username, i.expires_at, i.claimed_by, i.claimed_at,
   i.created_at, i.created_by`
 
-/** Metadata of audit rows for operator and library calls; left out for requests. */
-export type Via = { via?: string }
+/** `invite i` is neither claimed nor expired. */
+export const isOpenInvite = sql`i.claimed_at is null and (i.expires_at is null or i.expires_at > now())`
 
 /**
- * Finds and locks the oldest invite that a signup may claim: unclaimed, unexpired, and every identifier that it
- * has equals the submitted one. If it waits for a claim or a deletion, it sees the outcome.
+ * Finds and locks the oldest invite that a signup may claim without a token. If it waits for a claim or a deletion, it
+ * sees the outcome.
  */
 const lockMatchingInvite = (
   db: Queryable,
-  { username, email }: Applicant,
-): Promise<Pick<Invite, 'id' | 'created_by'> | undefined> => {
-  const email_key = emailKey(email)
-  // The first `or` lets the two unique indexes find candidates; the conditions below it decide.
-  return db.first(sql`
-    select id, created_by from invite
-    where claimed_at is null and (username = ${username} or email_key = ${email_key})
-      and (username is null or username = ${username})
-      and (email_key is null or email_key = ${email_key})
-      and (expires_at is null or expires_at > now())
-    order by created_at, id limit 1 for update`)
-}
+  applicant: Applicant,
+): Promise<Pick<Invite, 'id' | 'created_by'> | undefined> =>
+  // The `or` lets the two unique indexes find candidates; the conditions after it decide.
+  db.first(sql`
+    select i.id, i.created_by from invite i
+    where (i.username = ${applicant.username} or i.email_key = ${emailKey(applicant.email)})
+      and ${isOpenFor(applicant)}
+    order by i.created_at, i.id limit 1 for update`)
 
 type Applicant = { username: string; email: string | null }
+
+/** `invite i` is open, and every identifier that it has is the applicant's. */
+const isOpenFor = ({ username, email }: Applicant): Sql => sql`${isOpenInvite}
+  and (i.username is null or i.username = ${username}) and (i.email_key is null or i.email_key = ${emailKey(email)})`
+
 export type Claimable = Pick<Invite, 'id' | 'created_by'> & {
   /** The token was mailed to the address that the applicant submitted. */
   email_verified: boolean
@@ -71,23 +72,20 @@ export async function lockInviteFor(
 async function lockInviteOf(
   db: Queryable,
   token: string,
-  { username, email }: Applicant,
+  applicant: Applicant,
   mailedOnly: boolean,
 ): Promise<Claimable | undefined> {
   const token_hash = sha256Hex(token)
-  const email_key = emailKey(email)
   const invite = await db.first<Pick<Invite, 'id' | 'created_by'>>(sql`
-    select id, created_by from invite
-    where id = (select invite_id from account_ticket where token_hash = ${token_hash}) and claimed_at is null
-      and (username is null or username = ${username}) and (email_key is null or email_key = ${email_key})
-      and (expires_at is null or expires_at > now())
+    select i.id, i.created_by from invite i
+    where i.id = (select invite_id from account_ticket where token_hash = ${token_hash}) and ${isOpenFor(applicant)}
     for update`)
   if (!invite) return undefined
   // Tickets of an invite are used and voided under the lock of the invite.
   const used = await db.first<{ email_verified: boolean }>(sql`
     update account_ticket t set used_at = now()
     where t.token_hash = ${token_hash} and ${isOpen} and (t.delivery = 'mailed' or not ${mailedOnly}::boolean)
-    returning t.delivery = 'mailed' and coalesce(t.email_key = ${email_key}, false) as email_verified`)
+    returning t.delivery = 'mailed' and coalesce(t.email_key = ${emailKey(applicant.email)}, false) as email_verified`)
   return used && { ...invite, ...used }
 }
 

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { App } from '../core/app.ts'
 import { withinMs } from '../core/tally.ts'
-import { sql } from '../db/db.ts'
+import { type Sql, sql } from '../db/db.ts'
 import { migrationNames } from '../db/migration/migrate.ts'
 import type { ReadyState } from '../db/servers/ready.ts'
 import { version } from '../wire/version.ts'
@@ -59,7 +59,7 @@ export function createRow(app: App, settings: Digests): Row {
 export const clockMs = sql`extract(epoch from clock_timestamp())::float8 * 1000`
 
 /** `1.10.0` as an array of numbers; null for a text that has no such version, which makes any comparison null. */
-const numbers = (version: typeof isAlive) =>
+const numbers = (version: Sql): Sql =>
   sql`string_to_array(substring(${version} from '^\\d{1,9}\\.\\d{1,9}\\.\\d{1,9}'), '.')::int[]`
 
 function stateOf({ node }: App, isReady: boolean, isGone: boolean): NodeState {

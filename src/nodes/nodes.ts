@@ -51,8 +51,8 @@ export type Digests = Readonly<Record<string, string>>
 
 /** A node that was not seen for this long is silent, as is one that was seen before the clock was set back. */
 export const aliveMs = 15_000
-const alive = sql`${`${aliveMs} ms`}::interval`
-export const isAlive = sql`seen_at between now() - ${alive} and now() + ${alive}`
+const tolerance = sql`${`${aliveMs} ms`}::interval`
+export const isAlive = sql`seen_at between now() - ${tolerance} and now() + ${tolerance}`
 
 /** Every node that has not ended, by name. */
 export async function readNodes(db: Pick<Queryable, 'rows'>): Promise<NodeView[]> {

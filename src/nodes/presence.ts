@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { App } from '../core/app.ts'
 import { sql } from '../db/db.ts'
 import type { Readiness } from '../db/servers/ready.ts'
+import type { Log } from '../log/log.ts'
 import { createDrain } from './drain.ts'
 import { clockMs, createRow, type Row } from './node-row.ts'
 import { aliveMs, type Digests, readNodes, removeNodes } from './nodes.ts'
@@ -33,7 +34,6 @@ type PresenceDeps = {
 export function createPresence(app: App, deps: PresenceDeps): Presence {
   const { node, log } = app
   let timer: NodeJS.Timeout | undefined
-  let comparing: NodeJS.Timeout | undefined
   let joining: Promise<void> | undefined
   let running: Promise<void> | undefined
   let isAsked = false
@@ -44,6 +44,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
     if (closings.some((one) => one.kind === 'node' && one.node_id === node.id)) beat()
   })
   const drain = createDrain(app, beat)
+  const comparison = createComparison(app)
 
   /** Writes one row at a time; the next write covers what changes meanwhile. */
   function beat(): void {
@@ -84,10 +85,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
     if (row || isOver) return
     clearTimeout(timer)
     try {
-      const sentAt = performance.now()
-      const { salt, clock_ms } = await app.db.readOnly.one<{ salt: string; clock_ms: number }>(sql`
-        select salt, ${clockMs} as clock_ms from cluster`)
-      app.db.clock.measured(clock_ms, sentAt)
+      const salt = await readSalt(app)
       if (isOver) return
       // Also here, because the cleanup may be off: processes that are killed again and again would leave ever more
       // rows.
@@ -96,7 +94,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
       row = createRow(app, deps.digests(salt))
       beat()
       await running
-      if (!isOver) await compare()
+      if (!isOver) await comparison.begin()
     } catch (error) {
       if (isOver) return
       log.warn(
@@ -107,9 +105,41 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
     }
   }
 
+  if (deps.joins) timer = setTimeout(join, joinMs).unref()
+  return {
+    join,
+    beat,
+    end: async () => {
+      isOver = true
+      clearTimeout(timer)
+      comparison.end()
+      unlisten()
+      drain.end()
+      const idle = async (): Promise<void> => {
+        await joining
+        await running
+      }
+      await leave(log, idle, () => row)
+    },
+  }
+}
+
+/** The salt of this database. Measures its clock on the way. */
+async function readSalt({ db }: App): Promise<string> {
+  const sentAt = performance.now()
+  const { salt, clock_ms } = await db.readOnly.one<{ salt: string; clock_ms: number }>(sql`
+    select salt, ${clockMs} as clock_ms from cluster`)
+  db.clock.measured(clock_ms, sentAt)
+  return salt
+}
+
+/** Warns if this node differs from the others. */
+function createComparison({ db, node, log }: App) {
+  let timer: NodeJS.Timeout | undefined
+  let isOver = false
   /** A row of the same name may be that of this node's killed predecessor, and is judged only if it is still written. */
-  async function compare(isAgain = false): Promise<void> {
-    const all = await readNodes(app.db.readOnly)
+  const compare = async (isAgain: boolean): Promise<void> => {
+    const all = await readNodes(db.readOnly)
     const twins = all.filter((one) => one.alive && one.name === node.name && one.id !== node.id)
     if (isAgain || twins.length === 0) {
       for (const mark of all.find(({ id }) => id === node.id)?.marks ?? [])
@@ -119,39 +149,34 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
         )
     } else if (!isOver) {
       const seenAt = Math.max(...twins.map(({ seen_at }) => Date.parse(seen_at)))
-      const silentMs = seenAt + aliveMs - app.db.clock.now()
-      comparing = setTimeout(() => void compare(true).catch(() => {}), silentMs + 500).unref()
+      const silentMs = seenAt + aliveMs - db.clock.now()
+      timer = setTimeout(() => void compare(true).catch(() => {}), silentMs + 500).unref()
     }
   }
-
-  if (deps.joins) timer = setTimeout(join, joinMs).unref()
   return {
-    join,
-    beat,
-    end: async () => {
+    begin: () => compare(false),
+    end: () => {
       isOver = true
       clearTimeout(timer)
-      clearTimeout(comparing)
-      unlisten()
-      drain.end()
-      let isLate = false
-      const stays = (why: { err?: unknown }): void =>
-        log.warn(
-          { event: 'node_heartbeat', ...why },
-          'the row of this node stays until the cleanup removes it',
-        )
-      const gone = (async () => {
-        await joining
-        await running
-        if (row && !isLate) await row.remove()
-        return true
-      })().catch((err) => {
-        // Too late: the stop has gone on and closed the pool.
-        if (!isLate) stays({ err })
-        return true
-      })
-      isLate = !(await Promise.race([gone, delay(farewellMs, false, { ref: false })]))
-      if (isLate && row) stays({})
     },
   }
+}
+
+/** Removes the row once nothing writes it, but does not wait long for a database that cannot be reached. */
+async function leave(log: Log, idle: () => Promise<void>, row: () => Row | undefined): Promise<void> {
+  let isLate = false
+  const stays = (why: { err?: unknown }): void =>
+    log.warn({ event: 'node_heartbeat', ...why }, 'the row of this node stays until the cleanup removes it')
+  const removed = async (): Promise<boolean> => {
+    try {
+      await idle()
+      if (!isLate) await row()?.remove()
+    } catch (err) {
+      // Too late: the stop has gone on and closed the pool.
+      if (!isLate) stays({ err })
+    }
+    return true
+  }
+  isLate = !(await Promise.race([removed(), delay(farewellMs, false, { ref: false })]))
+  if (isLate && row()) stays({})
 }

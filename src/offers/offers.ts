@@ -3,6 +3,7 @@ import { liveActors } from '../actors/actors.ts'
 import { activeGrants } from '../auth/active-grant.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
+import type { Via } from '../core/operate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { anyOf } from '../db/unplanned.ts'
 import { refusal } from '../errors.ts'
@@ -102,7 +103,7 @@ export type Superseded = SupersedeCause & { offer: Offer }
 export function announceSuperseded(
   { audit, notify }: Pick<Work, 'audit' | 'notify'>,
   ended: readonly Superseded[],
-  via: { via?: string } = {},
+  via: Via = {},
 ): void {
   const ordered = [...ended].sort((a, b) => (a.offer.offer_id < b.offer.offer_id ? -1 : 1))
   for (const { offer, reason, cause_id } of ordered) {

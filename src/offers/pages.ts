@@ -1,8 +1,6 @@
 import { z } from 'zod'
 import type { App } from '../core/app.ts'
 import { openPage, type Page, pageInput } from '../core/page.ts'
-import { refusal } from '../errors.ts'
-import { holdsAdmin } from '../roles/grants.ts'
 import { Offer } from '../wire/offer.ts'
 import { Uuid } from '../wire/types.ts'
 
@@ -19,16 +17,4 @@ export function openOfferPage(
 ): { account_id: string; page: Page } {
   const account_id = input.account_id ?? account.id
   return { account_id, page: openPage(app, method, { actor: actor.id, account_id }, input) }
-}
-
-/** Refuses the offers of another account to all but global admins, whether or not that account exists. */
-export function assertMaySee(
-  account_id: string,
-  {
-    account,
-    role_grants,
-  }: { account: { id: string }; role_grants: readonly { role: string; scope_id: string | null }[] },
-): void {
-  if (account_id !== account.id && !holdsAdmin(role_grants))
-    throw refusal('insufficient_permissions', { required_roles: ['admin'] })
 }

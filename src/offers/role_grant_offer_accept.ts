@@ -6,7 +6,7 @@ import { committed, type Fail, type Work } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import type { Grantor } from '../registry/hooks.ts'
-import { auditConferred, type Conferred, conferring, type GrantInput } from '../roles/grants.ts'
+import { auditConferred, type Conferral, conferring, type GrantInput } from '../roles/grants.ts'
 import { activeGrantsWhere } from '../roles/revoke.ts'
 import { Offer } from '../wire/offer.ts'
 import { Uuid } from '../wire/types.ts'
@@ -200,9 +200,9 @@ async function conferAndStamp(
   offer_id: string,
   siblings: readonly string[],
   fail: Fail<'role_grant_offer_expired'>,
-): Promise<{ conferred: Conferred & { extended: boolean }; accepted: Offer; superseded: Offer[] }> {
+): Promise<{ conferred: Conferral; accepted: Offer; superseded: Offer[] }> {
   const isAccepted = sql`o.offer_id = ${offer_id}::uuid`
-  const rows = await db.rows<StoredOffer & { conferred: Conferred & { extended: boolean } }>(sql`
+  const rows = await db.rows<StoredOffer & { conferred: Conferral }>(sql`
     with ${conferring(grant)}, stamped as (
       update role_grant_offer o set
         accepted_at = case when ${isAccepted} then now() end,

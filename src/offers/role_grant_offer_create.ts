@@ -6,6 +6,7 @@ import { recorded } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import type { Reason } from '../reasons.ts'
+import { attempted } from '../roles/grants.ts'
 import { checkScope, RoleName, refuseDestroyed, ScopeKind } from '../roles/scope.ts'
 import { Offer } from '../wire/offer.ts'
 import { Int, OrNull, Text, Timestamp, Uuid } from '../wire/types.ts'
@@ -59,7 +60,8 @@ export const role_grant_offer_create = mutation({
     const { to_account_id, to_actor_id } = wanted
     await requireAhead(db, 'grant_expires_at', wanted.grant_expires_at)
     const spec = app.registry.role(wanted.role)
-    const refuse = refusalOf(wanted, spec !== undefined)
+    const refuse = (reason: Recorded) =>
+      recorded('role_grant_offer_create', refusal(reason), { reason, ...attempted(wanted, spec) })
     if (!spec?.grant_paths.includes('admin')) throw refuse('role_grant_offer_role_not_grantable')
     assertApplicable(spec)
 
@@ -106,6 +108,7 @@ type Wanted = Pick<
 >
 type Made = Wanted & Pick<Offer, 'from_actor_id' | 'from_account_id'>
 
+/** Refused with a failure row. */
 type Recorded = Extract<
   Reason,
   | 'role_grant_offer_role_not_grantable'
@@ -113,18 +116,6 @@ type Recorded = Extract<
   | 'role_grant_offer_self_target'
   | 'role_grant_offer_actor_account_mismatch'
 >
-
-/** A refusal with its failure row: the targets as `attempted_…`, and the role only if it is registered. */
-const refusalOf =
-  ({ role, to_account_id, to_actor_id, scope_id }: Wanted, isRegistered: boolean) =>
-  (reason: Recorded) =>
-    recorded('role_grant_offer_create', refusal(reason), {
-      reason,
-      ...(isRegistered && { role }),
-      attempted_to_account_id: to_account_id,
-      ...(to_actor_id !== null && { attempted_to_actor_id: to_actor_id }),
-      ...(scope_id !== null && { attempted_scope_id: scope_id }),
-    })
 
 /** The unstamped offer from the same actor to the same recipient, of the same role and scope. At most one exists. */
 const keyOf = ({ to_account_id, to_actor_id, role, scope_kind, scope_id, from_actor_id }: Made) => sql`

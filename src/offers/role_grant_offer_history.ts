@@ -1,9 +1,10 @@
 import { query } from '../core/declare.ts'
 import { closePage, keyset } from '../core/page.ts'
 import { sql } from '../db/db.ts'
+import { requireOwnOrAdmin } from '../roles/grants.ts'
 import type { Offer } from '../wire/offer.ts'
 import { offerColumns } from './offers.ts'
-import { assertMaySee, OfferPage, OfferPageInput, openOfferPage } from './pages.ts'
+import { OfferPage, OfferPageInput, openOfferPage } from './pages.ts'
 
 export const role_grant_offer_history = query({
   doc: 'Every offer to or from the caller’s account, or any other as admin, in any state; newest first.',
@@ -13,7 +14,7 @@ export const role_grant_offer_history = query({
   errors: ['insufficient_permissions'],
   refine: (input, caller) => openOfferPage('role_grant_offer_history', input, caller),
   async handler({ account_id, page }, { app, db, ...caller }) {
-    assertMaySee(account_id, caller)
+    requireOwnOrAdmin(account_id, caller)
     const order = { 'o.created_at': 'timestamptz', 'o.offer_id': 'uuid' } as const
     const { beyond, inOrder, limited } = keyset(page, order, 'desc')
     // Each branch uses its own index and stops after one page.

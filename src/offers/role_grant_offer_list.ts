@@ -1,9 +1,10 @@
 import { query } from '../core/declare.ts'
 import { closePage, keyset } from '../core/page.ts'
 import { sql } from '../db/db.ts'
+import { requireOwnOrAdmin } from '../roles/grants.ts'
 import type { Offer } from '../wire/offer.ts'
 import { offerColumns, pending } from './offers.ts'
-import { assertMaySee, OfferPage, OfferPageInput, openOfferPage } from './pages.ts'
+import { OfferPage, OfferPageInput, openOfferPage } from './pages.ts'
 
 export const role_grant_offer_list = query({
   doc: 'The pending offers to the caller’s account, or to any other as admin; soonest expiry first.',
@@ -13,7 +14,7 @@ export const role_grant_offer_list = query({
   errors: ['insufficient_permissions'],
   refine: (input, caller) => openOfferPage('role_grant_offer_list', input, caller),
   async handler({ account_id, page }, { app, db, ...caller }) {
-    assertMaySee(account_id, caller)
+    requireOwnOrAdmin(account_id, caller)
     const soonest = keyset(page, { 'o.expires_at': 'timestamptz', 'o.offer_id': 'uuid' })
     const found = await db.rows<Offer>(sql`
       select ${offerColumns} from role_grant_offer o

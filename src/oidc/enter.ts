@@ -12,7 +12,6 @@ import { addLink, type Link, linkOf } from './link.ts'
 import type { Context, Finished, Proven } from './proven.ts'
 import { enterNew, raced } from './sign-up.ts'
 
-const triesMax = 5
 /** Signs in whoever the provider has recognised: with the linked account, one with the same e-mail, or a new one. */
 export async function enter(context: Context, hold: RouteHold, proven: Proven): Promise<Finished> {
   const { app } = context
@@ -31,6 +30,9 @@ export async function enter(context: Context, hold: RouteHold, proven: Proven): 
   return entered
 }
 
+const triesMax = 5
+
+/** Tries again whenever others came in between, a few times. */
 async function settled<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 0; attempt < triesMax; attempt++) {
     try {
@@ -53,7 +55,7 @@ function tryToEnter(context: Context, proven: Proven, wasOpen: boolean): Promise
       if (owner?.deleted_at === null) return await enterOwned(context, work, proven, owner.id)
       return await enterNew(context, work, proven, { wasOpen, isEmailTaken: owner !== undefined })
     } catch (error) {
-      const isRefused = hasReason(error, 'oidc_unknown_account') || hasReason(error, 'oidc_account_exists')
+      const isRefused = hasReason(error, 'oidc_unknown_account', 'oidc_account_exists')
       throw isRefused && (await hasChanged(work.db, proven, owner)) ? raced() : error
     }
   })

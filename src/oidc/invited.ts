@@ -1,6 +1,7 @@
 import { emailKey } from '../accounts/formats.ts'
 import type { Config } from '../config/config.ts'
 import { type Queryable, sql } from '../db/db.ts'
+import { isOpenInvite } from '../invites/invites.ts'
 import type { Flow } from '../sign-in/flow.ts'
 import { isOpen } from '../tickets/tickets.ts'
 
@@ -34,7 +35,7 @@ export async function lockInvite(
       : sql`i.id = ${invite_id}::uuid and (i.email_key is null or i.email_key = ${email_key})`
   const invite = await db.first<Invited>(sql`
     select i.id, i.username, i.created_by from invite i
-    where ${chosen} and i.claimed_at is null and (i.expires_at is null or i.expires_at > now())
+    where ${chosen} and ${isOpenInvite}
     order by i.created_at, i.id limit 1 for update`)
   if (!invite || invite_id === null) return invite
   // Links end under the lock of their invite, so what is read after taking it stays true.

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { failureFloor } from '../auth/failure-floor.ts'
 import { callerSubject } from '../core/mutate.ts'
 import { type RouteHold, route } from '../core/route.ts'
-import { refusal, ServiceError } from '../errors.ts'
+import { hasReason, refusal, ServiceError } from '../errors.ts'
 import { endForeignSession } from '../sessions/sessions.ts'
 import { type Flow, takeOwnFlow } from '../sign-in/flow.ts'
 import { enter } from './enter.ts'
@@ -12,10 +12,10 @@ import { linkIdentity } from './link.ts'
 import { auth, type Context, type Finished, type Proven } from './proven.ts'
 import { reauthenticate } from './reauthenticate.ts'
 
-const charged = ['oidc_failed', 'oidc_not_allowed', 'oidc_unknown_account']
-const audited = [...charged, 'oidc_account_exists']
+const charged = ['oidc_failed', 'oidc_not_allowed', 'oidc_unknown_account'] as const
+const audited = [...charged, 'oidc_account_exists'] as const
 /** Refused after the same time, whatever the cause. */
-const floored = [...audited, 'second_factor_required']
+const floored = [...audited, 'second_factor_required'] as const
 
 /** `POST /oidc_finish`: the page at the redirect posts what the provider put into its query. */
 export const oidc_finish = route({
@@ -56,9 +56,8 @@ export const oidc_finish = route({
       return { body: { ok: true as const, ...result }, cookie: cookies }
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error
-      const { reason } = error.data
-      if (audited.includes(reason)) await recordFailure(context, flow, reason)
-      if (floored.includes(reason)) await floor
+      if (hasReason(error, ...audited)) await recordFailure(context, flow, error.reason)
+      if (hasReason(error, ...floored)) await floor
       error.cookie ??= app.flowCookie.clear()
       throw error
     }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { requireFresh } from '../auth/fresh.ts'
 import { route } from '../core/route.ts'
-import { refusal, ServiceError } from '../errors.ts'
+import { hasReason, refusal } from '../errors.ts'
 import { openFlow } from '../sign-in/flow.ts'
 import { findTicket, TicketToken } from '../tickets/redeem.ts'
 import { checksOf } from './flow-checks.ts'
@@ -73,7 +73,7 @@ async function invitedBy(
     const { invite_id, id: challenge } = found
     if (ticketCounts(app.config, found) && invite_id !== null) return { invite_id, challenge }
   } catch (error) {
-    if (!(error instanceof ServiceError) || error.data.reason !== 'ticket_not_found') throw error
+    if (!hasReason(error, 'ticket_not_found')) throw error
   }
   return { invite_id: noInvite }
 }

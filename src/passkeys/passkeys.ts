@@ -5,7 +5,7 @@ import type { Work } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { notify } from '../delivery/notify.ts'
 import { noControls } from '../wire/types.ts'
-import { type AssertionResponse, type RelyingParty, verifyAssertion } from './webauthn.ts'
+import { type AssertionResponse, type KnownPasskey, type RelyingParty, verifyAssertion } from './webauthn.ts'
 
 /** Wire form of a passkey. */
 export const Passkey = z.object({
@@ -38,8 +38,6 @@ export const partyOf = ({ rp_id, passkey_origins, site_name }: Config): RelyingP
   origins: passkey_origins,
   name: site_name,
 })
-
-export type KnownPasskey = { id: string; transports: string[] | null }
 
 /** The passkeys of an account that a browser may use here. */
 export const passkeysOf = (

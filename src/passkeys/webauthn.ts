@@ -60,15 +60,16 @@ export const AssertionResponse = responseOf({
 export type RegistrationResponse = z.output<typeof RegistrationResponse>
 export type AssertionResponse = z.output<typeof AssertionResponse>
 
-type Known = { id: string; transports: string[] | null }
-const described = ({ id, transports }: Known) => ({ id, ...(transports && { transports }) })
+/** A stored passkey, as the options of a browser name it. */
+export type KnownPasskey = { id: string; transports: string[] | null }
+const described = ({ id, transports }: KnownPasskey) => ({ id, ...(transports && { transports }) })
 
 /** Options for `navigator.credentials.create`. */
 export async function creationOptions(
   party: RelyingParty & { name: string },
   account: { id: string; username: string },
   challenge: string,
-  known: readonly Known[],
+  known: readonly KnownPasskey[],
 ) {
   const { generateRegistrationOptions } = await load()
   return await generateRegistrationOptions({
@@ -87,7 +88,11 @@ export async function creationOptions(
 }
 
 /** Options for `navigator.credentials.get`: of the credentials given, or of any that the browser offers. */
-export async function requestOptions(party: RelyingParty, challenge: string, allowed?: readonly Known[]) {
+export async function requestOptions(
+  party: RelyingParty,
+  challenge: string,
+  allowed?: readonly KnownPasskey[],
+) {
   const { generateAuthenticationOptions } = await load()
   return await generateAuthenticationOptions({
     rpID: party.id,

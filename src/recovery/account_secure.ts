@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { endCredentials } from '../accounts/ending.ts'
 import { lockLiveAccount } from '../accounts/locks.ts'
+import { noPassword } from '../auth/password.ts'
 import { account, counted, operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
@@ -17,7 +18,7 @@ export const secureAccount = operation({
     // In one statement, and each table after its account: the order of locks everywhere else.
     await db.run(sql`
       with password as (
-        update account set password_hash = '*', hash_foreign = false, updated_at = now(), updated_by = ${by}::uuid
+        update account set password_hash = ${noPassword}, hash_foreign = false, updated_at = now(), updated_by = ${by}::uuid
         where id = ${account_id}::uuid
       ), totp as (delete from account_totp where account_id = ${account_id}::uuid
       ), codes as (delete from account_recovery_code where account_id = ${account_id}::uuid

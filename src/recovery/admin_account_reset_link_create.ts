@@ -20,7 +20,9 @@ export const admin_account_reset_link_create = mutation({
   async handler({ account_id, reveal }, { app, account, actor, credential, ...work }) {
     const target = await lockTarget(app, work.db, 'ticket_create', account_id, { account, credential, actor })
     const made = await makeResetLink(app, work, target, {
-      ...{ reveal: reveal ?? false, created_by: actor.id, detail: { credential_type: credential.type } },
+      reveal: reveal ?? false,
+      created_by: actor.id,
+      detail: { credential_type: credential.type },
     })
     return { ok: true as const, ...made }
   },

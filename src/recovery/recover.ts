@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { identifierOf, UsernameProvided } from '../accounts/formats.ts'
 import { holdsAnyOf } from '../auth/active-grant.ts'
 import { failureFloor } from '../auth/failure-floor.ts'
+import { hasPassword } from '../auth/password.ts'
 import { waysIn } from '../auth/ways-in.ts'
 import type { App } from '../core/app.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
@@ -46,11 +47,17 @@ export const recover = route({
 /** The same two statements, whatever the identifier leads to: lock the account; make the ticket and queue the message. */
 async function sendLink({ app, ip }: Context, identifier: string, locale?: string): Promise<void> {
   const { kind, key } = identifierOf(identifier)
-  const { link, ...secret } = newSecret(app, 'password_reset')
-  const message = {
-    ...({ purpose: 'password_reset', ticket_id: secret.id, link, locale } as const),
-    values: sql`ticket`,
-  }
+  const purpose = 'password_reset'
+  const { link, ...secret } = newSecret(app, purpose)
+  const message = { purpose, ticket_id: secret.id, link, locale, values: sql`ticket` } as const
+  const made = insertTicket({
+    ...secret,
+    purpose,
+    delivery: 'mailed',
+    created_by: null,
+    seconds: app.config.reset_seconds,
+    owner: sql`owner`,
+  })
   const locked = sql`
     from account where ${kind === 'email' ? sql`email_key` : sql`username`} = ${key} and deleted_at is null
     for no key update`
@@ -62,10 +69,7 @@ async function sendLink({ app, ip }: Context, identifier: string, locale?: strin
       with found as (select * ${locked}), owner as (
         select id as account_id, null::uuid as invite_id, email, email_key, null::timestamptz as until
         from found account where ${mayRecover(app)}
-      ), ${insertTicket({
-        ...{ ...secret, purpose: 'password_reset', delivery: 'mailed', created_by: null },
-        ...{ seconds: app.config.reset_seconds, owner: sql`owner` },
-      })}, message as (${insertMessage(app, message)})
+      ), ${made}, message as (${insertMessage(app, message)})
       select ${ticketColumns} from ticket`)
     if (!ticket) return
     auditTicket(work, ticket, { credential_type: null })
@@ -82,4 +86,4 @@ const holds = (role: string): Sql => holdsAnyOf(sql`account.id`, [role], { byAny
  */
 const mayRecover = (app: App): Sql => sql`email is not null and not ${holds('keeper')}
   and (email_verified or not ${holds('admin')})
-  and (password_hash <> '*' or cardinality(${waysIn(app)}) = 0)`
+  and (${hasPassword} or cardinality(${waysIn(app)}) = 0)`

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { onlyVia } from '../accounts/ending.ts'
 import { lockAccounts, lockScope } from '../accounts/locks.ts'
 import { unendedGrant } from '../auth/active-grant.ts'
+import { onlyVia } from '../core/operate.ts'
 import { operation } from '../core/operation.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { announceSuperseded, pending, supersedeWhere } from '../offers/offers.ts'

@@ -2,9 +2,13 @@ import { z } from 'zod'
 import { lockLiveActor, lockScope } from '../accounts/locks.ts'
 import type { Audit } from '../audit/audit.ts'
 import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
+import type { RoleGrant } from '../auth/identity.ts'
+import type { Via } from '../core/operate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
-import { refusal } from '../errors.ts'
+import { refusal, type ServiceError } from '../errors.ts'
+import type { RoleSpec } from '../registry/registry.ts'
 import { voidHeldLinks } from '../tickets/tickets.ts'
+import type { Offer } from '../wire/offer.ts'
 import { Uuid } from '../wire/types.ts'
 import { builtinRoles, refuseDestroyed } from './scope.ts'
 
@@ -21,8 +25,16 @@ export const RoleGrantSummary = z.object({
 })
 
 /** Whether these grants, as read when the request was admitted, make the acting actor a global admin. */
-export const holdsAdmin = (grants: readonly { role: string; scope_id: string | null }[]): boolean =>
+export const holdsAdmin = (grants: readonly Pick<RoleGrant, 'role' | 'scope_id'>[]): boolean =>
   grants.some(({ role, scope_id }) => role === 'admin' && scope_id === null)
+
+/** Refuses any account but the caller's own to all but global admins, whether or not that account exists. */
+export function requireOwnOrAdmin(
+  account_id: string,
+  { account, role_grants }: { account: { id: string }; role_grants: readonly RoleGrant[] },
+): void {
+  if (account_id !== account.id && !holdsAdmin(role_grants)) throw notAdmin()
+}
 
 /** Refuses an actor that is no global admin any more: it may have lost the role while its call waited for locks. */
 export async function requireAdmin(db: Queryable, { id }: { id: string }): Promise<void> {
@@ -30,8 +42,10 @@ export async function requireAdmin(db: Queryable, { id }: { id: string }): Promi
     select from role_grant g join actor on actor.id = g.actor_id
     where actor.id = ${id}::uuid and actor.deleted_at is null
       and g.role = 'admin' and g.scope_id is null and ${activeGrant}`)
-  if (!held) throw refusal('insufficient_permissions', { required_roles: ['admin'] })
+  if (!held) throw notAdmin()
 }
+
+const notAdmin = (): ServiceError => refusal('insufficient_permissions', { required_roles: ['admin'] })
 
 /** The grant of a role to an actor, at a scope or globally. */
 export type GrantInput = {
@@ -58,13 +72,14 @@ export function insertGrant(
 }
 
 export type Conferred = { role_grant_id: string; created: boolean; expires_at: string | null }
+/** `extended`: the actor already had the grant, which now lasts longer. */
+export type Conferral = Conferred & { extended: boolean }
 
 /** What the audit row of a grant says about its origin. */
-export type GrantSource = {
+export type GrantSource = Via & {
   source: 'offer' | 'assign' | 'self_service' | 'library' | 'keeper_transfer'
   source_offer_id?: string
   path?: string
-  via?: string
 }
 
 /**
@@ -126,14 +141,14 @@ export function conferring(grant: GrantInput): Sql {
 }
 
 /** Runs `conferring` as a statement of its own. */
-export const confer = (db: Queryable, grant: GrantInput): Promise<Conferred & { extended: boolean }> =>
-  db.one<Conferred & { extended: boolean }>(sql`with ${conferring(grant)} select * from conferred`)
+export const confer = (db: Queryable, grant: GrantInput): Promise<Conferral> =>
+  db.one<Conferral>(sql`with ${conferring(grant)} select * from conferred`)
 
 /** Writes the audit row of a grant that was made or extended; none if nothing changed. */
 export function auditConferred(
   audit: Audit,
   grant: GrantInput & { account_id: string },
-  { role_grant_id, created, extended, expires_at }: Conferred & { extended: boolean },
+  { role_grant_id, created, extended, expires_at }: Conferral,
   { source, ...detail }: GrantSource,
 ): void {
   if (!created && !extended) return
@@ -153,3 +168,19 @@ export function auditConferred(
     { target_actor_id: actor_id, target_account_id: account_id },
   )
 }
+
+/** Metadata of a refused grant or offer: its targets as `attempted_…`, and its role only if that is registered. */
+export const attempted = (
+  {
+    role,
+    to_account_id,
+    to_actor_id,
+    scope_id,
+  }: Pick<Offer, 'role' | 'to_account_id' | 'to_actor_id' | 'scope_id'>,
+  spec: RoleSpec | undefined,
+) => ({
+  ...(spec && { role }),
+  attempted_to_account_id: to_account_id,
+  ...(to_actor_id !== null && { attempted_to_actor_id: to_actor_id }),
+  ...(scope_id !== null && { attempted_scope_id: scope_id }),
+})

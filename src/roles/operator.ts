@@ -1,7 +1,6 @@
-import { onlyVia } from '../accounts/ending.ts'
 import type { App } from '../core/app.ts'
 import { recorded } from '../core/mutate.ts'
-import type { Operating } from '../core/operate.ts'
+import { type Operating, onlyVia } from '../core/operate.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 import { type ActiveGrant, endGrants, lastAdminAmong } from './revoke.ts'
 

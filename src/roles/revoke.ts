@@ -2,6 +2,7 @@ import { endsAuthority, lockAccounts, takeGuardLock } from '../accounts/locks.ts
 import { activeGrant } from '../auth/active-grant.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
+import { onlyVia, type Via } from '../core/operate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { anyOf } from '../db/unplanned.ts'
 import type { EventMetadata } from '../events.ts'
@@ -56,12 +57,11 @@ export async function lastAdminAmong(
   return lastAdmin ? admin : undefined
 }
 
-export type Revocation = {
+export type Revocation = Via & {
   cause: EventMetadata<'role_grant_revoke'>['cause']
   /** The acting actor; null for the system. */
   revoked_by: string | null
   reason: string | null
-  via?: string
 }
 
 type Tools = Pick<Work, 'db' | 'audit' | 'notify'>
@@ -74,9 +74,8 @@ export async function endGrants(
   revocation: Revocation,
 ): Promise<void> {
   if (grants.length === 0) return
-  const { via } = revocation
   await stampRevoked(work, grants, revocation)
-  announceSuperseded(work, await supersedeWith(app, work.db, grants), via === undefined ? {} : { via })
+  announceSuperseded(work, await supersedeWith(app, work.db, grants), onlyVia(revocation))
 }
 
 /** Ends the grants alone, in the given order; one audit row and one notification each. */
@@ -91,7 +90,7 @@ export async function stampRevoked(
   for (const { id: role_grant_id, actor_id, account_id, role, scope_kind, scope_id } of grants) {
     audit(
       'role_grant_revoke',
-      { role, role_grant_id, scope_kind, scope_id, cause, ...(via !== undefined && { via }) },
+      { role, role_grant_id, scope_kind, scope_id, cause, ...onlyVia({ via }) },
       { target_actor_id: actor_id, target_account_id: account_id },
     )
     notify(account_id, 'role_grant_revoke', {

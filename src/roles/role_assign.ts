@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { onlyVia } from '../accounts/ending.ts'
 import { requireAhead } from '../core/ahead.ts'
+import { onlyVia } from '../core/operate.ts'
 import { actor, operation } from '../core/operation.ts'
 import { Timestamp, Uuid } from '../wire/types.ts'
 import { conferGrant } from './grants.ts'

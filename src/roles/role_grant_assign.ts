@@ -6,7 +6,7 @@ import { recorded } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { OrNull, Timestamp, Uuid } from '../wire/types.ts'
-import { auditConferred, confer, requireAdmin } from './grants.ts'
+import { attempted, auditConferred, confer, requireAdmin } from './grants.ts'
 import { checkScope, RoleName, refuseDestroyed, ScopeKind } from './scope.ts'
 
 export const role_grant_assign = mutation({
@@ -47,7 +47,10 @@ export const role_grant_assign = mutation({
     const { to_account_id, to_actor_id, ...of } = wanted
     await requireAhead(db, 'expires_at', of.expires_at)
     const spec = app.registry.role(of.role)
-    if (!spec?.grant_paths.includes('admin')) throw refuseRole(wanted, spec !== undefined)
+    if (!spec?.grant_paths.includes('admin')) {
+      const reason = 'role_not_web_grantable'
+      throw recorded('role_grant_create', refusal(reason), { reason, ...attempted(wanted, spec) })
+    }
     assertApplicable(spec)
     await lockScope(db, of)
     const account = (await lockAccounts(db, [to_account_id])).get(to_account_id)
@@ -67,25 +70,6 @@ export const role_grant_assign = mutation({
     return { ok: true as const, ...answer }
   },
 })
-
-type Wanted = {
-  to_account_id: string
-  to_actor_id: string | null
-  role: string
-  scope_id: string | null
-}
-
-/** A refusal with its failure row: the targets as `attempted_…`, and the role only if it is registered. */
-function refuseRole({ role, to_account_id, to_actor_id, scope_id }: Wanted, isRegistered: boolean) {
-  const reason = 'role_not_web_grantable'
-  return recorded('role_grant_create', refusal(reason), {
-    reason,
-    ...(isRegistered && { role }),
-    attempted_to_account_id: to_account_id,
-    ...(to_actor_id !== null && { attempted_to_actor_id: to_actor_id }),
-    ...(scope_id !== null && { attempted_scope_id: scope_id }),
-  })
-}
 
 async function isActorOf(db: Queryable, actor_id: string, account_id: string): Promise<boolean> {
   const found = await db.first(sql`

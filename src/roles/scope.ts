@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
-import type { Registry, RoleSpec } from '../registry/registry.ts'
+import { type Registry, type RoleSpec, builtinRoles as specs } from '../registry/registry.ts'
 import { issue } from '../wire/issues.ts'
 import { worded } from '../wire/rules.ts'
 
@@ -17,8 +17,8 @@ export type Scope = { scope_kind: string | null; scope_id: string | null }
 
 const pair = 'Give `scope_kind` and `scope_id` together, or neither for everywhere.'
 
-/** The roles that every service has. They are held globally only, and the bootstrap confers both. */
-export const builtinRoles: readonly string[] = ['keeper', 'admin']
+/** The names of the roles that every service has. They are held globally only, and the bootstrap confers both. */
+export const builtinRoles: readonly string[] = specs.map(({ name }) => name)
 
 /**
  * Refuses a scope that is incomplete or of an unknown kind as invalid input, at once. Call `assertApplicable`

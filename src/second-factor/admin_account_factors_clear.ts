@@ -3,11 +3,12 @@ import { lockLiveAccount } from '../accounts/locks.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
 import { mutation } from '../core/declare.ts'
+import type { Detail } from '../core/operate.ts'
 import { account, counted, operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import { freshAdmin, lockTarget } from '../sign-in/privileged.ts'
 import { Uuid } from '../wire/types.ts'
-import { type FactorDetail, type FactorWork, factorRemoved } from './factors.ts'
+import { type FactorWork, factorRemoved } from './factors.ts'
 
 export const admin_account_factors_clear = mutation({
   doc: 'Remove the second factors of an account whose owner has lost them. Its passkeys still sign in by themselves.',
@@ -34,7 +35,7 @@ async function clear(
   app: App,
   work: FactorWork,
   account_id: string,
-  detail: FactorDetail,
+  detail: Detail,
 ): Promise<{ totp: boolean; passkeys: number }> {
   const { totps, passkeys } = await work.db.one<{ totps: string[]; passkeys: string[] }>(sql`
     with totps as (

@@ -2,6 +2,7 @@ import { holdsAnyOf } from '../auth/active-grant.ts'
 import { secondFactorActive } from '../auth/ways-in.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
+import type { Detail } from '../core/operate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { notify } from '../delivery/notify.ts'
 import { refusal } from '../errors.ts'
@@ -12,15 +13,13 @@ import { removeCodes, replaceCodes } from './recovery-codes.ts'
 /** What follows from a change of second factors, whatever their kind. The caller holds the account lock. */
 
 export type FactorWork = Pick<Work, 'db' | 'audit' | 'afterCommit'>
-/** Metadata of the audit rows. */
-export type FactorDetail = { credential_type: string | null; via?: string }
 
 /** Returns recovery codes, to be shown once, for an account that has none; otherwise null. */
 export async function factorAdded(
   app: App,
   work: FactorWork,
   account_id: string,
-  detail: FactorDetail,
+  detail: Detail,
   notice: Notice = 'second_factor_added',
 ): Promise<string[] | null> {
   await endFlows(work.db, account_id)
@@ -34,7 +33,7 @@ export async function factorAdded(
 export async function addCodes(
   { db, audit }: FactorWork,
   account_id: string,
-  detail: FactorDetail,
+  detail: Detail,
 ): Promise<string[]> {
   const codes = await replaceCodes(db, account_id)
   audit('factor_add', { factor: 'recovery_codes', ...detail }, { target_account_id: account_id })
@@ -49,7 +48,7 @@ export async function factorRemoved(
   app: App,
   work: FactorWork,
   account_id: string,
-  detail: FactorDetail,
+  detail: Detail,
   { byOwner, notice = 'second_factor_removed' }: { byOwner: boolean; notice?: Notice },
 ): Promise<void> {
   const { db, audit } = work

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { sha256Hex } from '../auth/secrets.ts'
-import { type Queryable, sql } from '../db/db.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { worded } from '../wire/rules.ts'
 
 /** Crockford's base32 has no I, L, O and U, so that a code read aloud or copied by hand stays the same. */
@@ -31,15 +31,18 @@ const newCode = (): string =>
 export async function replaceCodes(db: Queryable, account_id: string): Promise<string[]> {
   const codes = Array.from({ length: perSet }, newCode)
   const hashes = codes.map((code) => sha256Hex(normalised(code)))
-  await removeCodes(db, account_id)
   await db.run(sql`
+    with earlier as (${removal(account_id)})
     insert into account_recovery_code (account_id, code_hash)
     select ${account_id}::uuid, one from unnest(${hashes}::text[]) one`)
   return codes
 }
 
-export const removeCodes = (db: Queryable, account_id: string): Promise<number> =>
-  db.run(sql`delete from account_recovery_code where account_id = ${account_id}::uuid`)
+const removal = (account_id: string): Sql =>
+  sql`delete from account_recovery_code where account_id = ${account_id}::uuid`
+
+/** Removes all codes of the account, and returns how many. */
+export const removeCodes = (db: Queryable, account_id: string): Promise<number> => db.run(removal(account_id))
 
 /** Uses a code up. The caller holds the account lock. */
 export const useCode = async (db: Queryable, account_id: string, code: string): Promise<boolean> =>

@@ -9,7 +9,7 @@ import { refusal, ServiceError } from '../errors.ts'
 import { accountKey, crowdOf } from '../limits/limiters.ts'
 import { usePasskeyStep } from '../passkeys/second-step.ts'
 import { AssertionResponse } from '../passkeys/webauthn.ts'
-import { endForeignSession, type StartedSession } from '../sessions/sessions.ts'
+import { endForeignSession, presentedId, type StartedSession } from '../sessions/sessions.ts'
 import { type Flow, flowColumns, flowOf, takeFlow } from '../sign-in/flow.ts'
 import { signIn } from '../sign-in/sign-in.ts'
 import { exactlyOne } from '../wire/rules.ts'
@@ -130,8 +130,7 @@ async function complete(
 /** Whatever changes the account's ways in removes its flows. A renewed proof also needs the session it began with. */
 async function isUnderWay({ carriers, flow: token }: Context, { db }: Work, flow: Begun): Promise<boolean> {
   const { session_id, account_id } = flow
-  const presented = carriers.cookie.state === 'good' ? carriers.cookie.sessionId : null
-  if (session_id !== null && session_id !== presented) return false
+  if (session_id !== null && session_id !== presentedId(carriers)) return false
   const left = await db.first(sql`select 1 from sign_in_flow where ${flowOf(token ?? '', 'second_factor')}`)
   return left !== undefined && (session_id === null || (await holdSession(db, account_id, session_id)))
 }

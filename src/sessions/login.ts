@@ -6,7 +6,7 @@ import { verificationsMax } from '../auth/password.ts'
 import { callerSubject, mutate } from '../core/mutate.ts'
 import { type RouteContext, route } from '../core/route.ts'
 import { sql } from '../db/db.ts'
-import { hasReason, refusal, ServiceError } from '../errors.ts'
+import { hasReason, refusal } from '../errors.ts'
 import { accountKey, crowdOf, identifierKey, keyAt } from '../limits/limiters.ts'
 import { signIn } from '../sign-in/sign-in.ts'
 import { seenToday } from './addresses.ts'
@@ -52,8 +52,8 @@ export const login = route({
       return { body: { ok: true as const }, cookie: session.cookie }
     } catch (error) {
       // Wait outside the attempt, so that the failure is charged at once; a refusal takes as long whatever its cause.
-      if (isRefused(error, 'invalid_credentials')) await fail(context, account)
-      if (isRefused(error, 'invalid_credentials', 'second_factor_required')) await floor
+      if (hasReason(error, 'invalid_credentials')) await fail(context, account)
+      if (hasReason(error, 'invalid_credentials', 'second_factor_required')) await floor
       throw error
     }
   },
@@ -68,9 +68,6 @@ function bucketsOf({ key }: Identifier, account: Known | undefined, knownAddress
   const all = [identifierKey(key), account ? accountKey(account.id) : identifierKey(`${nobody} ${key}`)]
   return knownAddress === null ? all : all.map((bucket) => keyAt(bucket, knownAddress))
 }
-
-const isRefused = (error: unknown, ...reasons: string[]): boolean =>
-  error instanceof ServiceError && reasons.includes(error.data.reason)
 
 /** Verifies the password and opens the session. Verifies again if the stored hash has changed meanwhile. */
 async function verifyPassword(

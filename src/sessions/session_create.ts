@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { lockLiveAccount } from '../accounts/locks.ts'
+import { sentBack } from '../auth/cookie.ts'
 import { operation } from '../core/operation.ts'
 import { Uuid } from '../wire/types.ts'
 import { auditEnded, endForeignSession, startSession } from './sessions.ts'
@@ -41,7 +42,7 @@ export const createSession = operation({
       audit('login', { session_id, methods: [...proof.methods], via }, { target_account_id: account_id })
       auditEnded(audit, session)
       afterCommit(() => endForeignSession(app, account_id, carriers, ip))
-      return { session_id, set_cookie, cookie: set_cookie.slice(0, set_cookie.indexOf(';')), expires_at }
+      return { session_id, set_cookie, cookie: sentBack(set_cookie), expires_at }
     })
   },
 })

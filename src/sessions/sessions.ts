@@ -4,7 +4,7 @@ import type { Carriers } from '../auth/caller.ts'
 import { sessionIdOf, sessionLifetimeSeconds } from '../auth/cookie.ts'
 import { randomToken } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
-import { mutate } from '../core/mutate.ts'
+import { callerSubject, mutate } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 import { rememberAddress } from './addresses.ts'
@@ -142,15 +142,9 @@ export async function endForeignSession(
 ): Promise<void> {
   const old = presentedId(presented)
   if (old === null) return
-  const none: AuditSubject = {
-    actor_id: null,
-    account_id: null,
-    target_actor_id: null,
-    target_account_id: null,
-    ip,
-  }
+  const nobody = callerSubject({ account: null }, ip)
   try {
-    await mutate(app, 'session_revoke', { subject: none }, async ({ db, audit }) => {
+    await mutate(app, 'session_revoke', { subject: nobody }, async ({ db, audit }) => {
       const ended = await db.first<{ account_id: string }>(sql`
         delete from auth_session where id = ${old} and account_id <> ${account_id}::uuid and expires_at > now()
         returning account_id`)
@@ -164,5 +158,6 @@ export async function endForeignSession(
   }
 }
 
-const presentedId = ({ cookie }: Carriers): string | null =>
+/** The session in a request's cookie, which may have ended. */
+export const presentedId = ({ cookie }: Carriers): string | null =>
   cookie.state === 'good' ? cookie.sessionId : null

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
 import { mutation } from '../core/declare.ts'
+import type { Via } from '../core/operate.ts'
 import { operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { AppSettings, describeSettings, hasSettingsMethods, readSettings } from './settings.ts'
@@ -27,7 +28,7 @@ async function changeSettings(
   db: Queryable,
   audit: Audit,
   { open_signup, updated_by }: { open_signup: boolean; updated_by: string | null },
-  via: { via?: string } = {},
+  via: Via = {},
 ): Promise<AppSettings> {
   const changed = await db.run(sql`
     update app_settings set open_signup = ${open_signup}, updated_at = now(), updated_by = ${updated_by}::uuid

@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import { holdsAnyOf } from '../auth/active-grant.ts'
+import { isStrongEnough } from '../auth/fresh.ts'
+import { hasPassword } from '../auth/password.ts'
 import { secondFactorActive } from '../auth/ways-in.ts'
 import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
@@ -42,7 +44,7 @@ export const account_sign_in_get = query({
     const session_id = credential.type === 'session' ? credential.id : null
     const own = sql`account_id = account.id`
     const found = await db.first<z.output<typeof SignIn>>(sql`
-      select password_hash <> '*' as password,
+      select ${hasPassword} as password,
         json_build_object('active', ${secondFactorActive(sql`account.id`)},
           'required', ${holdsAnyOf(sql`account.id`, require_second_factor)}) as second_factor,
         (select json_build_object('confirmed_at', iso_timestamp(confirmed_at), 'last_used_at', iso_timestamp(last_used_at))
@@ -57,10 +59,10 @@ export const account_sign_in_get = query({
           from account_link where ${own}), '[]') as links,
         (select json_build_object('methods', methods, 'authenticated_at', iso_timestamp(authenticated_at),
             'fresh_until', iso_timestamp(authenticated_at + case
-              when strong or not ${secondFactorActive(sql`account.id`)}
+              when ${isStrongEnough}
               then ${fresh_seconds}::int * interval '1 second' else interval '0' end),
             'strong', strong)
-          from auth_session where id = ${session_id} and ${own}) as session
+          from auth_session s where id = ${session_id} and ${own}) as session
       from account where id = ${account.id}::uuid and deleted_at is null`)
     if (!found) throw fail('account_vanished')
     const label = (provider: string): string => app.registry.providers.get(provider)?.label ?? provider

@@ -73,11 +73,14 @@ export async function startCluster({
     // A root process must leave the files to the user of the database.
     if (from) await promisify(execFile)('cp', ['-a', from, db])
     else await initDatabase(binaries, db, user, ['--no-sync'])
-    const server = {
-      ...{ binaries, db, socketDir: dir, logFile: join(dir, 'log'), user },
+    const { client } = await startPostgres({
+      binaries,
+      db,
+      socketDir: dir,
+      logFile: join(dir, 'log'),
+      user,
       settings: { ...throwaway, ...settings },
-    }
-    const { client } = await startPostgres(server)
+    })
     await client.end()
   } catch (error) {
     await stop()
@@ -144,7 +147,8 @@ export function toUrl({ host, port, user, database, schema }: Connection): strin
   const url = new URL(`postgres://${user}@localhost/${database}`)
   const options = schema && `-c search_path=${searchPath(schema)}`
   url.search = new URLSearchParams({
-    ...{ host: host ?? '', port: String(port) },
+    host: host ?? '',
+    port: String(port),
     ...(options && { options }),
   }).toString()
   return url.href

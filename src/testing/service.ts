@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import type { Actions } from '../actions.ts'
+import { sentBack } from '../auth/cookie.ts'
 import { type CellGrant, type Principal, upsertCellGrant } from '../cells/grants/grants.ts'
 import { type Client, createClient } from '../client/client.ts'
 import { operate } from '../core/operate.ts'
@@ -150,7 +151,7 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
       return { id: account.id, actor_id: actor.id, username, password, cookie, client }
     },
     signIn: async (account_id, { second_factor = false } = {}) => {
-      const { session_id, cookie: set } = await oneByOne(
+      const { session_id, cookie: set_cookie } = await oneByOne(
         app.db.transaction((db) =>
           startSession(app, db, {
             account_id,
@@ -159,7 +160,7 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
           }),
         ),
       )
-      const cookie = set.slice(0, set.indexOf(';'))
+      const cookie = sentBack(set_cookie)
       return { session_id, cookie, client: client(cookie) }
     },
     sessions: { create: (account_id) => test.signIn(account_id) },

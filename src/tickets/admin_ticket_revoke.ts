@@ -2,10 +2,11 @@ import { z } from 'zod'
 import { lockAccounts } from '../accounts/locks.ts'
 import { mutation } from '../core/declare.ts'
 import type { Work } from '../core/mutate.ts'
+import type { Detail } from '../core/operate.ts'
 import { operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
-import { isOpen, type NewTicket, type Ticket } from './tickets.ts'
+import { isOpen, type Ticket } from './tickets.ts'
 
 const Input = z.strictObject({ ticket_id: Uuid })
 
@@ -27,7 +28,7 @@ export const admin_ticket_revoke = mutation({
 async function revoke(
   { db, audit }: Pick<Work, 'db' | 'audit'>,
   ticket_id: string,
-  detail: NewTicket['detail'],
+  detail: Detail,
 ): Promise<boolean> {
   const found = await db.first<Pick<Ticket, 'purpose' | 'account_id' | 'invite_id'>>(sql`
     select purpose, account_id, invite_id from account_ticket where id = ${ticket_id}::uuid`)

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { randomToken, sha256Hex } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
+import type { Detail } from '../core/operate.ts'
 import { type Sql, sql } from '../db/db.ts'
 import { queueLink } from '../delivery/outbox.ts'
 import { type TicketPurpose, ticketPurposes } from '../registry/messages.ts'
@@ -55,8 +56,7 @@ export type NewTicket = Owner & {
   until?: string | null
   /** The locale of its message. */
   locale?: string | undefined
-  /** Metadata of the audit row: the credential type, or the operator or library call. */
-  detail: { credential_type: string | null; via?: string | undefined }
+  detail: Detail
 }
 
 /** The secret parts of a new ticket. */
@@ -82,10 +82,15 @@ export async function makeTicket(
   const ticket = await work.db.one<Ticket>(sql`
     with ${insertTicket({ ...wanted, ...secret, owner })} select ${ticketColumns} from ticket`)
   if (delivery === 'mailed') {
-    const { id: ticket_id, expires_at } = ticket
-    const to = wanted.email as string
     await queueLink(app, work, {
-      ...{ purpose, account_id, invite_id, ticket_id, to, link, expires_at, locale: wanted.locale },
+      purpose,
+      account_id,
+      invite_id,
+      ticket_id: ticket.id,
+      to: wanted.email as string,
+      link,
+      expires_at: ticket.expires_at,
+      locale: wanted.locale,
     })
   }
   auditTicket(work, ticket, detail)
@@ -95,7 +100,7 @@ export async function makeTicket(
 export const auditTicket = (
   { audit }: Pick<Work, 'audit'>,
   { id, purpose, delivery, expires_at, account_id, invite_id }: Ticket,
-  detail: NewTicket['detail'],
+  detail: Detail,
 ): void =>
   audit(
     'ticket_create',

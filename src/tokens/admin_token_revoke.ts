@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Detail } from '../accounts/ending.ts'
 import { mutation } from '../core/declare.ts'
 import type { Work } from '../core/mutate.ts'
+import type { Detail } from '../core/operate.ts'
 import { operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import { ApiTokenId } from './tokens.ts'

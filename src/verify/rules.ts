@@ -1,5 +1,6 @@
 import { fold } from '../accounts/formats.ts'
 import { isStoredHash } from '../auth/password.ts'
+import { labelMax, summaryMax } from '../cells/data.ts'
 import type { Findings, Rule } from './rule.ts'
 
 /**
@@ -67,8 +68,8 @@ const cells = [
   ...rules('V7', 'cell', {
     cell_text_limits: [
       'have a label or summary that is not text or is too long',
-      `jsonb_typeof(t.data -> 'label') <> 'string' or char_length(t.data ->> 'label') > 1024
-       or jsonb_typeof(t.data -> 'summary') <> 'string' or char_length(t.data ->> 'summary') > 8192`,
+      `jsonb_typeof(t.data -> 'label') <> 'string' or char_length(t.data ->> 'label') > ${labelMax}
+       or jsonb_typeof(t.data -> 'summary') <> 'string' or char_length(t.data ->> 'summary') > ${summaryMax}`,
     ],
     cell_version_wrong: [
       'have a version that does not match the time of their last change',

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { closeBootstrap, takeBootstrapLock } from '../../bootstrap/lock.ts'
+import { onlyVia } from '../../core/operate.ts'
 import { operation, password } from '../../core/operation.ts'
 import { insertAccount, refuseTakenEmail } from '../accounts.ts'
-import { onlyVia } from '../ending.ts'
 import { ActorName, Email, Password, Username } from '../formats.ts'
 import { refuseWeak } from '../new-password.ts'
 

@@ -1,13 +1,14 @@
 import { z } from 'zod'
 import { mutation } from '../../core/declare.ts'
 import type { Work } from '../../core/mutate.ts'
+import { type Detail, onlyVia } from '../../core/operate.ts'
 import { account, operation } from '../../core/operation.ts'
 import { type Queryable, type Sql, sql } from '../../db/db.ts'
 import { anyOf } from '../../db/unplanned.ts'
 import { announceSuperseded, offerColumns, unstamped } from '../../offers/offers.ts'
 import type { Offer } from '../../wire/offer.ts'
 import { Uuid } from '../../wire/types.ts'
-import { auditActors, type Detail, guardEnding, lockAccountFor, onlyVia } from '../ending.ts'
+import { auditActors, guardEnding, lockAccountFor } from '../ending.ts'
 
 export const account_purge = mutation({
   doc: 'Remove an account for good, active or deleted. Its cells stay, without an owner; its username and e-mail become free; the audit log keeps its ids.',
@@ -73,7 +74,7 @@ const supersedeMade = (db: Queryable, account_id: string): Promise<Offer[]> =>
       and held.from_account_id = ${account_id}::uuid and held.to_account_id <> ${account_id}::uuid
     returning ${offerColumns}`)
 
-/** So many cells of one statement, because a million of them take longer than a statement may. */
+/** Max cells per statement: a million at once would take longer than a statement may. */
 const releasedAtOnce = 2_000
 
 /**

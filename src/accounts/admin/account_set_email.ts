@@ -1,11 +1,11 @@
 import { z } from 'zod'
+import { onlyVia } from '../../core/operate.ts'
 import { account, operation } from '../../core/operation.ts'
 import { sql } from '../../db/db.ts'
 import { assignEmail } from '../../email/write-email.ts'
 import { refusal } from '../../errors.ts'
 import { issue } from '../../wire/issues.ts'
 import { Uuid } from '../../wire/types.ts'
-import { onlyVia } from '../ending.ts'
 import { Email } from '../formats.ts'
 import { lockLiveAccount } from '../locks.ts'
 

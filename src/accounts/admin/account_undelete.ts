@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import type { Audit } from '../../audit/audit.ts'
 import { mutation } from '../../core/declare.ts'
+import type { Detail } from '../../core/operate.ts'
 import { account, operation } from '../../core/operation.ts'
 import { type Queryable, sql } from '../../db/db.ts'
 import { requireAdmin } from '../../roles/grants.ts'
 import { Uuid } from '../../wire/types.ts'
-import { auditActors, type Detail, lockAccountFor } from '../ending.ts'
+import { auditActors, lockAccountFor } from '../ending.ts'
 import type { LockedAccount } from '../locks.ts'
 
 export const account_undelete = mutation({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { onlyVia } from '../../core/operate.ts'
 import { account, operation } from '../../core/operation.ts'
 import { Uuid } from '../../wire/types.ts'
-import { onlyVia } from '../ending.ts'
 import { lockLiveAccount } from '../locks.ts'
 import { clearLogins, loginBuckets } from '../login-buckets.ts'
 

@@ -10,7 +10,7 @@ import { pendingOffers } from '../../offers/offers.ts'
 import { RoleName } from '../../roles/scope.ts'
 import { Trimmed } from '../../wire/types.ts'
 import { type AdminAccount, adminAccountColumns } from '../accounts.ts'
-import { type AccountFilter, type Found, foundAccounts, placeOf } from './search.ts'
+import { type AccountFilter, type Found, foundAccounts, isShown, placeOf } from './search.ts'
 import { AccountEntry, accountColumns } from './view.ts'
 
 /** A prefix of a username or an e-mail. */
@@ -107,24 +107,16 @@ const searched: Read = async (app, db, filter, page) => {
   return { rows: rows.map(({ row }) => row), next_cursor }
 }
 
-export type AccountRow = z.output<typeof AdminAccount> & {
-  actors: AccountEntry['actors']
-  pending_offers: AccountEntry['pending_offers']
-  sign_in: AccountEntry['sign_in']
-  has_password: boolean
-}
+export type AccountRow = z.output<typeof AdminAccount> &
+  Pick<AccountEntry, 'actors' | 'pending_offers' | 'sign_in'> & { has_password: boolean }
 
-/**
- * Accounts with everything an admin sees of them; `picked` selects at least their columns.
- * A deleted account shows the actors that were deleted together with it.
- */
+/** Accounts with everything an admin sees of them; `picked` selects at least their columns. */
 export const accountEntries = (picked: Sql, order: Sql = sql`picked.created_at, picked.id`): Sql => sql`
   with picked as (${picked})
   select picked.*, coalesce((
     select json_agg(json_build_object('id', actor.id, 'name', actor.name, 'role_grants', ${activeGrants})
       order by actor.created_at, actor.id)
-    from actor where actor.account_id = picked.id
-      and (actor.deleted_at is null or (picked.deleted_at is not null and actor.deleted_with_account))
+    from actor where actor.account_id = picked.id and ${isShown(sql`picked`)}
   ), '[]'::json) as actors, ${pendingOffers(sql`picked.id`)} as pending_offers,
     json_build_object(
       'password', picked.has_password,

@@ -28,8 +28,9 @@ export type Found = { key: CursorKey; is_match: boolean; is_end: boolean }
 export const placeOf = ({ query }: AccountFilter, { key }: Found): CursorKey =>
   query === undefined ? key : [Buffer.from(key[0] as string).toString('base64url')]
 
-/** An actor that admins see with its account: a live one, or one that was deleted together with the account. */
-export const isShown = sql`(actor.deleted_at is null or (account.deleted_at is not null and actor.deleted_with_account))`
+/** `actor` is one that admins see with its account: a live one, or one that was deleted together with the account. */
+export const isShown = (account: Sql): Sql =>
+  sql`(actor.deleted_at is null or (${account}.deleted_at is not null and actor.deleted_with_account))`
 
 /**
  * The accounts whose username or e-mail begins with the query, in the order of what matched; without a query the
@@ -99,4 +100,4 @@ function named(query: string, role: string | undefined, after: CursorKey | null)
  */
 const holds = (role: string, which: Sql = sql`true`): Sql => sql`exists (
   select from actor cross join lateral (select * from role_grant where actor_id = actor.id offset 0) g
-  where actor.account_id = account.id and ${isShown} and g.role = ${role} and ${activeGrant} and ${which})`
+  where actor.account_id = account.id and ${isShown(sql`account`)} and g.role = ${role} and ${activeGrant} and ${which})`

@@ -30,7 +30,11 @@ export async function cellsToClone(
   { deep, edgesOfCellMax }: { deep: boolean; edgesOfCellMax: number | null },
 ): Promise<Walked> {
   const known = new Set([root.id])
-  let [frontier, edges, examined, bytes, depth] = [[root.id], 0, 0, root.bytes, 0]
+  let frontier = [root.id]
+  let edges = 0
+  let examined = 0
+  let bytes = root.bytes
+  let depth = 0
   while (frontier.length > 0) {
     const left = { visible: cloneLimits.edges - edges, examined: examinedMax - examined }
     const rows = await db.rows<Reached | Unreached>(edgesOf(actor_id, frontier, left))

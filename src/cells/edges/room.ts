@@ -20,7 +20,7 @@ export function isNearlyFull({ table, from }: Edges, max: number | null): Sql {
 }
 
 /**
- * Refuses an edge that would exceed the limit of its cell. Calls that add to a nearly full cell pass through here
+ * Refuses an edge beyond the max of its cell. Calls that add to a nearly full cell pass through here
  * one at a time, each until the end of its transaction. Edges to deleted cells are removed to make room, since
  * no caller can see or delete them.
  */
@@ -39,7 +39,7 @@ export async function makeRoom(
   await db.run(sql`
     select pg_advisory_xact_lock(hashtextextended(${`${edges.table} ${anchor_id}`}, 0))`)
   const own = sql`from ${table} where ${from} = ${anchor_id}::uuid`
-  const { stored, holds } = (await db.first<{ stored: number; holds: boolean }>(sql`
+  const { stored, holds } = await db.one<{ stored: number; holds: boolean }>(sql`
     with stored as (
       select count(*) as n from (select ${own} limit ${sql.raw(2 * max)}) bounded
     ), gone as (
@@ -49,7 +49,7 @@ export async function makeRoom(
       returning 1
     )
     select (select n from stored) - (select count(*) from gone) as stored,
-      exists (select ${own} and ${name} = ${key}) as holds`)) as { stored: number; holds: boolean }
+      exists (select ${own} and ${name} = ${key}) as holds`)
   if (!holds && stored >= max)
     throw refusal('cell_edges_full', { limit: edges === fieldEdges ? 'fields' : 'items', max })
 }

@@ -110,11 +110,11 @@ export async function removeEdge(
   )
   if (done) return done.far_id
 
-  const locked = await db.first<{ isThere: boolean }>(sql`
+  const locked = await db.first<{ is_there: boolean }>(sql`
     with ${me(actor_id)}
-    select exists (select from ${table} e where ${isIt}) as "isThere" from cell c, me where ${editable} for share of c`)
+    select exists (select from ${table} e where ${isIt}) as is_there from cell c, me where ${editable} for share of c`)
   if (!locked) throw refusal('cell_not_found')
-  if (!locked.isThere) return null
+  if (!locked.is_there) return null
   const removed = await db.first<{ far_id: string | null }>(sql`
     with ${me(actor_id)}, c as (select c.id from cell c, me where ${editable}), ${removing}
     select removed.far_id from c left join removed on true`)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Audit } from '../../audit/audit.ts'
+import type { Via } from '../../core/operate.ts'
 import type { Single } from '../../core/single.ts'
 import { type Queryable, type Sql, sql } from '../../db/db.ts'
 import { jsonObject } from '../../db/json.ts'
@@ -55,7 +56,7 @@ export async function upsertCellGrant(
   db: Queryable,
   audit: Audit,
   grant: NewCellGrant,
-  detail: { via?: string } = {},
+  detail: Via = {},
 ): Promise<CellGrant> {
   const { principal } = grant
   const [actor_id, role, scope_id] = partsOf(principal)
@@ -108,7 +109,7 @@ function recordGrant(
   audit: Audit,
   { cell_id, principal }: NewCellGrant,
   found: (column: 'id' | 'account_id') => string,
-  detail: { via?: string } = {},
+  detail: Via = {},
 ): void {
   const target =
     'actor_id' in principal
