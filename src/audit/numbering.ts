@@ -1,5 +1,5 @@
 import { type Database, type Sql, sql } from '../db/db.ts'
-import { ServiceError } from '../errors.ts'
+import { hasReason } from '../errors.ts'
 
 /** How far the log is numbered. */
 export type Position = {
@@ -23,7 +23,7 @@ export const numberRows = (db: Log): Promise<Position> => moveAll(db, move)
 export const numberForReading = (db: Log): Promise<Position> =>
   moveAll(db, (db) =>
     move(db).catch((error) => {
-      if (error instanceof ServiceError && error.data.reason === 'storage_full') return 0
+      if (hasReason(error, 'storage_full')) return 0
       throw error
     }),
   )
