@@ -4,6 +4,7 @@ import { hasReason, refusal, ServiceError } from '../errors.ts'
 import { noticesOf } from './notices.ts'
 import type { Pool } from './pool.ts'
 import {
+  asError,
   databaseRefusal,
   isInAborted,
   isUnsent,
@@ -27,8 +28,6 @@ export type Sent = {
   /** The error to throw if the last statement failed and COMMIT was answered with ROLLBACK. */
   failed(error: Error): Error
 }
-
-export const asError = (error: unknown): Error => error as Error
 
 /** The last statement failed and so aborted the transaction. */
 export class LastFailed extends Error {

@@ -9,6 +9,7 @@ import { pipelinedReader } from './point.ts'
 import { Receiving } from './receiving.ts'
 import type { Connection, ReplicaOptions } from './servers/connection.ts'
 import {
+  asError,
   explainReadOnly,
   isUnsent,
   refused,
@@ -232,8 +233,6 @@ function setReadOnly(slot: Slot, to: 'on' | 'off'): Promise<unknown> | undefined
   else readOnly.delete(slot)
   return slot.query(`set default_transaction_read_only = ${to}`).catch(asError)
 }
-
-const asError = (error: unknown): Error => error as Error
 
 /** The `Queryable` methods on top of a function that runs a statement. */
 export const queryable = (answer: (query: Sql) => Promise<Answered>): Queryable => ({
