@@ -12,7 +12,7 @@ import { usualPatience } from './patience.ts'
 import { type Comparison, compare, readRecords } from './records.ts'
 import { runFresh, runStep } from './run.ts'
 import type { Around, Patience, Runner } from './runner.ts'
-import { migrationsDirectory, readSteps, refuse, type Step } from './steps.ts'
+import { migrationsDirectory, namesOf, readSteps, refuse, type Step } from './steps.ts'
 
 export type MigrateOptions = {
   /**
@@ -141,7 +141,7 @@ async function apply(
 }
 
 function requireExpanded(pending: readonly Step[]): void {
-  const names = pending.filter(({ kind }) => kind === 'expand').map(({ name }) => name)
+  const names = namesOf(pending.filter(({ kind }) => kind === 'expand'))
   if (names.length === 0) return
   throw refuse(
     'migration_pending',

@@ -3,7 +3,7 @@ import pg from 'pg'
 import type { Log } from '../../log/log.ts'
 import { type Database, type Sql, sql } from '../db.ts'
 import { type ExpectedColumns, expectedColumns, requireColumns } from '../migration/expected-columns.ts'
-import { readSteps, type Step } from '../migration/steps.ts'
+import { namesOf, readSteps, type Step } from '../migration/steps.ts'
 import { readOnlyDefault } from './admission.ts'
 import type { Trouble } from './breaker.ts'
 
@@ -165,8 +165,6 @@ function missing(expected: ExpectedColumns, steps: readonly Step[]): Sql {
      union all
     select ${newer} where exists (select from schema_migration where name <> all (${namesOf(steps)}::text[]))`
 }
-
-const namesOf = (steps: readonly Step[]): string[] => steps.map(({ name }) => name)
 
 async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
