@@ -2,7 +2,7 @@ import pg from 'pg'
 import { runBackfill, runBatch } from './backfill.ts'
 import { runIndex } from './indexes.ts'
 import { patiently } from './patience.ts'
-import { makeRecords, recordBegun, recordDone } from './records.ts'
+import { hasTable, makeRecords, recordBegun, recordDone } from './records.ts'
 import type { Runner } from './runner.ts'
 import { isOlder, refuse, type Step } from './steps.ts'
 
@@ -56,8 +56,7 @@ export const nodesBelow = async (client: pg.Client, needs: string): Promise<stri
 
 /** The recently seen nodes, also of a database from before there was a table of them. */
 export async function aliveNodes(client: pg.Client): Promise<{ name: string; version: string }[]> {
-  const { rows: found } = await client.query(`select to_regclass('node') is not null as found`)
-  if (!found[0].found) return []
+  if (!(await hasTable(client, 'node'))) return []
   const { rows } = await client.query<{ name: string; version: string }>(
     `select name, version from node
      where seen_at between now() - interval '15 seconds' and now() + interval '15 seconds' order by name`,
