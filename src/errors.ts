@@ -55,6 +55,9 @@ export function refusal(reason: BuiltinReason, extra?: Record<string, unknown>):
   return new ServiceError(code, { reason, ...wait, ...extra }, status)
 }
 
+/** The refusal for lack of room. It may soon be gone, so callers wait only a second. */
+export const busy = (): ServiceError => refusal('busy', { retry_after: 1 })
+
 /** A copy for each request that one failure concerns: what is added to one must not reach the others. */
 export const copyOf = (error: unknown): unknown =>
   error instanceof ServiceError

@@ -1,4 +1,4 @@
-import { refusal } from '../errors.ts'
+import { busy } from '../errors.ts'
 
 export interface FairQueue {
   /** Runs a job when its turn comes; rejects with `busy` (503) if the queue has no place for it or it was evicted. */
@@ -70,5 +70,3 @@ export function createFairQueue(ahead: number, capacity: number): FairQueue {
     },
   }
 }
-
-const busy = (): Error => refusal('busy', { retry_after: 1 })

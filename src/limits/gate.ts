@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { refusal } from '../errors.ts'
+import { busy, refusal } from '../errors.ts'
 
 /**
  * Divides the pooled connections among callers, so that no caller (an account, or an address without one) takes
@@ -78,7 +78,7 @@ export class Gate {
       this.#take(caller, isRead)
       return undefined
     }
-    if (caller.waiting.length >= waitingMax) throw refusal('busy', { retry_after: 1 })
+    if (caller.waiting.length >= waitingMax) throw busy()
     return this.#wait(key, caller, isRead)
   }
 

@@ -2,7 +2,7 @@ import type { Caller, Carriers } from '../auth/caller.ts'
 import type { Credential } from '../auth/identity.ts'
 import type { App } from '../core/app.ts'
 import { guardStrength, resolveActor } from '../core/guards.ts'
-import { hasReason, refusal, type ServiceError } from '../errors.ts'
+import { busy, hasReason, refusal, type ServiceError } from '../errors.ts'
 import { type EdgeReply, type EdgeRequest, flatReply, type ReplyHeaders } from '../http/exchange.ts'
 import type { RequestInfo } from '../http/jsonrpc.ts'
 import { issue } from '../wire/issues.ts'
@@ -13,7 +13,7 @@ export async function admitUpgrade(app: App, request: EdgeRequest, info: Request
   if (!request.isUpgrade || request.header('upgrade')?.toLowerCase() !== 'websocket')
     return refuse(info, 'upgrade_required', { upgrade: 'websocket', connection: 'upgrade, close' })
   if (!isValid(request)) return refuse(info, 'invalid_upgrade', { 'sec-websocket-version': '13' })
-  if (app.hub.isFull()) throw refusal('busy', { retry_after: 1 })
+  if (app.hub.isFull()) throw busy()
 
   const query = new URLSearchParams(request.query)
   const caller = await app.callers.read(info.carriers, query.has('acting'), info.ip)
