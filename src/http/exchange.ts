@@ -115,6 +115,10 @@ export function flatReply(status: number, data: ErrorData, headers?: ReplyHeader
 export const retryAfter = (data: ErrorData): Record<string, string> =>
   typeof data.retry_after === 'number' ? { 'retry-after': String(data.retry_after) } : {}
 
+/** Whether an `If-None-Match` header names this ETag: the client has these bytes already. */
+export const matchesEtag = (header: string | undefined, etag: string): boolean =>
+  (header?.split(',') ?? []).some((one) => ['*', etag, `W/${etag}`].includes(one.trim()))
+
 /** Headers that may be sent only once; if one is sent twice, both lines are ignored. */
 const onceOnly = new Set(['authorization', 'x-daemon-token'])
 
