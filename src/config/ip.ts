@@ -76,6 +76,14 @@ export function isLoopbackHost(host: string): boolean {
   return address === '::1' || (isIPv4(address) && address.startsWith('127.'))
 }
 
+/** Whether nobody on the network can read what is sent to a URL: https, or http that stays on this machine. */
+export const isSafeUrl = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname.replace(/^\[|\]$/g, '')))
+
+/** The URL of a listener, without a trailing slash; `host` is a name or an address without brackets. */
+export const httpUrl = (host: string, port: number): string =>
+  `http://${isIPv6(host) ? `[${host}]` : host}:${port}`
+
 function numeric(address: string): bigint {
   if (isIPv4(address)) return address.split('.').reduce((sum, part) => (sum << 8n) | BigInt(part), 0n)
   return (ipv6Words(address) ?? []).reduce((sum, word) => (sum << 16n) | BigInt(word), 0n)
