@@ -8,7 +8,7 @@ import type { ReasonSpec } from './wire/consumer.ts'
 export type ErrorData = { reason: string; [key: string]: unknown }
 
 /** Omitted columns are taken from the request. */
-export type FailureRow = {
+type FailureRow = {
   event_type: string
   metadata: Record<string, unknown> | null
   subject: Partial<

@@ -43,7 +43,7 @@ export function ipv6Words(text: string): number[] | undefined {
 export const formatIpv6 = (words: readonly number[]): string =>
   canonicalIpv6(words.map((word) => word.toString(16)).join(':')) as string
 
-export type Network = { family: 'ipv4' | 'ipv6'; address: string; prefix: number }
+type Network = { family: 'ipv4' | 'ipv6'; address: string; prefix: number }
 
 /** Parses an address or CIDR network without host bits into canonical form; a string is the rule that it breaks. */
 export function parseNetwork(entry: string): Network | string {

@@ -46,7 +46,7 @@ export function committed(error: ServiceError): ServiceError {
 }
 
 /** Who mutates: the subject of the audit rows, and the WebSocket message behind it, if any. */
-export type Mutator = {
+type Mutator = {
   subject: AuditSubject
   /** True: the service has verified that the actor of the subject belongs to its account. */
   isCaller?: boolean

@@ -30,7 +30,7 @@ export type Single = <T, K = unknown>(
 ) => Promise<T | undefined>
 
 /** The UUID in this column of the result, never null. `record` runs a second time once the result is known. */
-export type Found = (column: string) => string
+type Found = (column: string) => string
 
 /**
  * The statement of several calls: common table expressions, of which `stored` has the rows that are returned, with

@@ -24,7 +24,7 @@ export type RequestInfo = Pick<Call, 'carriers' | 'ip' | 'request_id' | 'message
 export type RpcCall = { id: Id; method: string; params: unknown; idempotency_key?: unknown }
 /** A message that is no call, and its id if that can be told. */
 type Refused = { id: Id; refused: ServiceError }
-export type Answer = {
+type Answer = {
   status: number
   text: Text
   headers?: Record<string, string>

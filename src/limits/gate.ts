@@ -6,7 +6,7 @@ import { busy, refusal } from '../errors.ts'
  * them from the others. `perCaller`: the most connections that one caller uses at once; null: no limit. `reads`:
  * the most that all callers use for reads, whose answers may be large and must fit into memory together.
  */
-export type GateOptions = { perCaller: number | null; reads: number }
+type GateOptions = { perCaller: number | null; reads: number }
 
 /** Equals the time that a request waits for a pooled connection. */
 const waitMs = 5_000

@@ -9,7 +9,7 @@ export type { EventLine, Log, LogLine } from './events.ts'
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** What every line of a process carries: its node, and the trace that it belongs to. */
-export type EveryLine = { node?: string; trace?: () => object | undefined }
+type EveryLine = { node?: string; trace?: () => object | undefined }
 
 /** A log of JSON lines with `time`, `level` (as a word) and `msg`. */
 export function createLog(level: string, stream: DestinationStream, { node, trace }: EveryLine = {}): Logger {

@@ -6,7 +6,7 @@ import { issue } from '../wire/issues.ts'
 import type { Bound } from './bound.ts'
 
 /** What one message of a client asks for. */
-export type Frame =
+type Frame =
   | { kind: 'request'; call: RpcCall; mayHoldBadText: boolean }
   | { kind: 'cancel'; request_id: string | number }
   | { kind: 'refused'; id: Id; error: ServiceError }

@@ -9,7 +9,7 @@ import { bodyBehind, respond } from './declined.ts'
 import { Socket } from './socket.ts'
 import { messageMax, Unfinished } from './unfinished.ts'
 
-export type Sockets = {
+type Sockets = {
   /** For `server.on('upgrade', …)`: opens a WebSocket or refuses with a full HTTP response. Never throws. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   /** Resolves when no socket is open and no upgrade is in progress; `cut` destroys those left. */

@@ -34,7 +34,7 @@ export async function runBackfill(runner: Runner, step: Step, onProgress?: OnPro
   }
 }
 
-export type Batch = { isOver: boolean; done: number; total: number; lag: number }
+type Batch = { isOver: boolean; done: number; total: number; lag: number }
 
 /** Under the lock of its record, so that a second runner finds the cursor that the first one left. */
 export async function runBatch(client: pg.Client, { name, text }: Step, limit: number): Promise<Batch> {

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { isOlder, refuse, type Step } from './steps.ts'
 
 /** A step that the database has, or has begun. */
-export type StepRecord = { name: string; needs: string | null; state: 'running' | 'done' }
+type StepRecord = { name: string; needs: string | null; state: 'running' | 'done' }
 
 /** Whether the search path leads to a table of this name. */
 export async function hasTable(client: pg.Client, name: string): Promise<boolean> {

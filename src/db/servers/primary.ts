@@ -44,7 +44,7 @@ export type Primary = {
   close(): void
 }
 
-export type Session = Pick<pg.ClientConfig, 'application_name' | 'pipeline' | 'query_timeout' | 'options'>
+type Session = Pick<pg.ClientConfig, 'application_name' | 'pipeline' | 'query_timeout' | 'options'>
 
 type PrimaryOptions = Pick<Dial, 'connection' | 'config'> & {
   limits: Limits

@@ -19,7 +19,7 @@ export type Readiness = {
   end(): void
 }
 
-export type ReadinessOptions = {
+type ReadinessOptions = {
   /** Default: every table of schema.sql. */
   expected?: ExpectedColumns
   /** Default: those of this version. */

@@ -35,7 +35,7 @@ export type Replica = {
   close(): Promise<void>
 }
 
-export type ReplicaContext = DatabaseOptions & {
+type ReplicaContext = DatabaseOptions & {
   pool: Pool
   fence: Fence
   clock: Clock
