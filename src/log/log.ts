@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Log } from './events.ts'
-import { createOutput, type Output, standardOutputFd } from './output.ts'
+import { Output, standardOutputFd } from './output.ts'
 import { withoutRepeats } from './repeats.ts'
 import { textLines } from './text.ts'
 
@@ -58,7 +58,7 @@ export function openLog(
 }
 
 function openStandardOutput(): Output {
-  const out = createOutput(standardOutputFd(), (dropped) => reportDropped(dropped))
+  const out = new Output(standardOutputFd(), (dropped) => reportDropped(dropped))
   process.once('exit', () => out.flushSync())
   return out
 }
