@@ -8,7 +8,7 @@ import { dial } from '../servers/dial.ts'
 import { databaseRefusal, takesNoWrites } from '../servers/failure.ts'
 import { textOf, unreachable } from '../servers/unreachable.ts'
 import { longLock, runnerLock, underLock } from './lock.ts'
-import { usualPatience } from './patience.ts'
+import { defaultPatience } from './patience.ts'
 import { type Comparison, compare, readRecords } from './records.ts'
 import { runFresh, runStep } from './run.ts'
 import type { Around, Patience, Runner } from './runner.ts'
@@ -59,7 +59,7 @@ export async function migrateOn(
     connect: () => connect(connection),
     schema: connection.schema,
     around: options.around ?? ((_step, work) => work()),
-    patience: { ...usualPatience, ...options.patience },
+    patience: { ...defaultPatience, ...options.patience },
     signal,
     at: 'reading the recorded migrations',
   }

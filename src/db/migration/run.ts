@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { runBackfill, runBatch } from './backfill.ts'
+import { rowsMax, runBackfill, runBatch } from './backfill.ts'
 import { runIndex } from './indexes.ts'
 import { patiently } from './patience.ts'
 import { hasTable, makeRecords, recordBegun, recordDone } from './records.ts'
@@ -24,7 +24,7 @@ export async function runFresh(runner: Runner, steps: readonly Step[]): Promise<
 async function runAlone(client: pg.Client, step: Step): Promise<void> {
   if (step.kind === 'backfill') {
     await recordBegun(client, step)
-    while (!(await runBatch(client, step, 5000)).isOver);
+    while (!(await runBatch(client, step, rowsMax)).isOver);
     return
   }
   // A transaction cannot build an index concurrently, and an empty database has no other users.
