@@ -17,7 +17,7 @@ type ReaderOptions = {
   observer: Observer
 }
 
-/** Where a shared connection is kept, with how many reads on it wait for their answers. */
+/** The place of one shared connection, and how many reads on it wait for their answers. */
 type Shared = {
   opened: Promise<pg.Client> | undefined
   /** The connection once it is open. */
@@ -28,7 +28,7 @@ type Shared = {
 
 /** Enough for short reads: a pipelined connection sends the next one without waiting for an answer. */
 const connections = 2
-/** After a refused attempt the others are used alone for so long. */
+/** For this long after a refused attempt to connect, only the other connections are used. */
 const refusedMs = 100
 
 /**

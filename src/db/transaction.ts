@@ -136,6 +136,7 @@ export function createTransactions(pool: Pool) {
 type SendLast = (client: Slot, last: Sql) => Sent | Promise<Sent>
 
 const rowsOf = ({ rows }: Answered): Answer => rows
+
 /** The work failed after it was committed as one statement; it must not run again. */
 class FailedAfterCommit extends Error {
   constructor(cause: unknown) {

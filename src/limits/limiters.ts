@@ -110,7 +110,7 @@ const memoryStore: LimiterStore = (_name, rule) => createMemoryLimiter(rule)
 export const limiterStore = ({ limit_store }: Config, db: Database, log: Log): LimiterStore =>
   limit_store === 'memory' ? memoryStore : (name, rule) => createPostgresLimiter({ db, log, name, ...rule })
 
-/** `rest`: slots held by attempts. The others separate the axes of a method group; /48s exist for both. */
+/** `rest` is for attempts, `account` and `ip` for calls of a method group; a /48 counts the network of an address. */
 type Space = 'rest' | 'account' | 'ip' | 'rest /48' | 'ip /48'
 
 /** A limiter that is watched; each function throws `rate_limited`. */

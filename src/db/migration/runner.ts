@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Step } from './steps.ts'
 
-/** Rows or blocks done, of about so many. */
+/** Gets how many rows or blocks are done, and about how many there are. */
 export type OnProgress = (done: number, of?: number) => void
 
 /** Runs the work of one step, and may show how far it is. */

@@ -30,7 +30,7 @@ export type MigrationStatus = { steps: StepStatus[]; runners: RunnerStatus[] }
 
 type Row = Omit<StepStatus, 'step' | 'state'> & { name: string; state: 'running' | 'done' }
 
-/** Where the steps are. `steps` are those of this version; the database may have more. */
+/** The state of each step, and who runs one. `steps` are those of this version; the database may have more. */
 export async function statusOf(client: pg.Client, steps: readonly Step[]): Promise<MigrationStatus> {
   const runners = await runnersOf(client)
   const { rows } = (await hasTable(client, 'schema_migration'))

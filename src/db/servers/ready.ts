@@ -39,8 +39,8 @@ const soonMs = 400
 
 /**
  * Checks that the database answers, takes writes and has every column and expanding migration of this version, and
- * that the user may write.
- * What is missing is only logged, once per change. Throws a StartError if there is nothing to compare with.
+ * that the user may write. What is missing is only logged, once per change. Throws a StartError if there is nothing to
+ * compare with.
  */
 export function createReadiness(
   db: Pick<Database, 'point' | 'primary'>,

@@ -27,7 +27,7 @@ export type Replica = {
   readonly running: number
   /** How long the last fence took to be replayed; grows while one is not replayed yet, or while the server is away. */
   readonly lagMs: number
-  /** It is known whether it is fit. */
+  /** Resolves once it is known whether it is fit. */
   readonly judged: Promise<void>
   readonly load: Pool['load']
   /** Undefined if it has not replayed everything below the fence. An error may concern only this server. */
@@ -44,7 +44,7 @@ type ReplicaContext = DatabaseOptions & {
   onChange(why: unknown): void
 }
 
-/** A server that does not answer for so long is out of use. */
+/** A server that has not answered for this long is not used. */
 const silenceMs = 1_000
 const probeMs = 1_000
 const failuresMax = 2
