@@ -3,7 +3,7 @@ import { canonicalIp, parseNetwork, peerIp } from '../config/ip.ts'
 import { StartError } from '../errors.ts'
 
 /** True for the canonical address of a proxy whose `X-Forwarded-For` is trusted. */
-type TrustedProxies = (ip: string) => boolean
+export type TrustedProxies = (ip: string) => boolean
 
 /**
  * The canonical address that a request came from. `forwarded` is all `X-Forwarded-For` lines, joined by commas;

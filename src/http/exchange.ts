@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { type ErrorData, refusal } from '../errors.ts'
+import type { BuiltinReason } from '../reasons.ts'
 import type { Bound } from '../websocket/bound.ts'
 
 /**
@@ -109,6 +110,12 @@ export function flatReply(status: number, data: ErrorData, headers?: ReplyHeader
   const { reason, ...rest } = data
   const error = reason === 'rate_limited' ? 'rate_limit_exceeded' : reason
   return jsonReply(status, JSON.stringify({ error, ...rest }), { ...retryAfter(data), ...headers })
+}
+
+/** The flat error body of a refusal. */
+export function refusalReply(reason: BuiltinReason, headers?: ReplyHeaders): EdgeReply {
+  const { status, data } = refusal(reason)
+  return flatReply(status, data, headers)
 }
 
 /** The `Retry-After` header, with the same number as the body. */

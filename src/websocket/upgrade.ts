@@ -3,7 +3,7 @@ import type { Credential } from '../auth/identity.ts'
 import type { App } from '../core/app.ts'
 import { guardStrength, resolveActor } from '../core/guards.ts'
 import { busy, hasReason, refusal, type ServiceError } from '../errors.ts'
-import { type EdgeReply, type EdgeRequest, flatReply, type ReplyHeaders } from '../http/exchange.ts'
+import { type EdgeReply, type EdgeRequest, type ReplyHeaders, refusalReply } from '../http/exchange.ts'
 import type { RequestInfo } from '../http/jsonrpc.ts'
 import { issue } from '../wire/issues.ts'
 import type { Bound } from './bound.ts'
@@ -35,8 +35,7 @@ function refuse(
   headers: ReplyHeaders,
 ): EdgeReply {
   trace.reason = reason
-  const { status, data } = refusal(reason)
-  return flatReply(status, data, headers)
+  return refusalReply(reason, headers)
 }
 
 /** The header checks of `ws`, made here so that a refusal has our error body instead of its own. */
