@@ -21,7 +21,7 @@ export type Surface = {
   checksOrigin?: boolean
   /** True: a request may have an `Idempotency-Key`. */
   takesKey?: boolean
-  /** Health paths: no origin check, no cookie handling. */
+  /** True, for health paths and pages: origin and idempotency key are not checked, and no cookie is cleared. */
   exempt?: boolean
   handle(request: EdgeRequest, info: RequestInfo): Promise<EdgeReply>
 }
