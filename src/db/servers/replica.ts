@@ -51,7 +51,7 @@ const failuresMax = 2
 const pausesMs = [1, 3, 10, 30, 100]
 
 export function openReplica(connection: Connection, context: ReplicaContext): Replica {
-  const { pool, fence, clock, lagMaxMs, onChange, hasNames = true, onStatement } = context
+  const { pool, fence, clock, lagMaxMs, onChange } = context
   const { receiving, observer, noteLostName } = pool
   const { admission } = pool.primary
   const limits = limitsOf(context)
@@ -95,6 +95,7 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
   const failed = (error: unknown): void => {
     if (isFit) change(false, error)
   }
+  const readOn = fencedReader(context, isPooled)
   const slots = openSlots(
     {
       connect: () =>
@@ -125,26 +126,6 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
       onError: () => {},
     },
   )
-  const send = (slot: Slot, query: Sql): Promise<Answered> => {
-    const statement = hasNames ? compile(query) : nameless(query)
-    onStatement?.(statement.text)
-    return answered(slot, statement)
-  }
-  const readOn = async (slot: Slot, query: Sql, fence: number): Promise<Answered | undefined> => {
-    const begun = isPooled && slot.query('begin read only')
-    const check = send(slot, replayed(fence))
-    const answer = send(slot, query)
-    // Asked after the read: a standby promoted meanwhile may have shown data that the primary never had.
-    const remains = send(slot, inRecovery)
-    const ended = isPooled && slot.query('commit')
-    const [settled, ...others] = await Promise.allSettled([check, answer, remains, begun, ended])
-    if (settled.status === 'rejected') throw settled.reason
-    // Checked before errors: the read may have failed because something is not replayed yet.
-    if (settled.value.rows.length === 0) return undefined
-    for (const one of others) if (one.status === 'rejected') throw one.reason
-    if ((await remains).rows.length === 0) throw new Unfit('read_only', 'the server was promoted')
-    return await answer
-  }
   const ask = async (client: pg.Client): Promise<number> => {
     const timer = setTimeout(() => cut(client), silenceMs)
     try {
@@ -231,6 +212,33 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
       await Promise.all([slots.close(), watching])
       await watcher?.end().catch(() => {})
     },
+  }
+}
+
+/** Reads on a connection to a standby; resolves to undefined if it has not replayed everything below the fence. */
+function fencedReader(
+  { hasNames = true, onStatement }: Pick<DatabaseOptions, 'hasNames' | 'onStatement'>,
+  isPooled: boolean,
+) {
+  const send = (slot: Slot, query: Sql): Promise<Answered> => {
+    const statement = hasNames ? compile(query) : nameless(query)
+    onStatement?.(statement.text)
+    return answered(slot, statement)
+  }
+  return async (slot: Slot, query: Sql, fence: number): Promise<Answered | undefined> => {
+    const begun = isPooled && slot.query('begin read only')
+    const check = send(slot, replayed(fence))
+    const answer = send(slot, query)
+    // Asked after the read: a standby promoted meanwhile may have shown data that the primary never had.
+    const remains = send(slot, inRecovery)
+    const ended = isPooled && slot.query('commit')
+    const [settled, ...others] = await Promise.allSettled([check, answer, remains, begun, ended])
+    if (settled.status === 'rejected') throw settled.reason
+    // Checked before errors: the read may have failed because something is not replayed yet.
+    if (settled.value.rows.length === 0) return undefined
+    for (const one of others) if (one.status === 'rejected') throw one.reason
+    if ((await remains).rows.length === 0) throw new Unfit('read_only', 'the server was promoted')
+    return await answer
   }
 }
 
