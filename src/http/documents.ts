@@ -1,11 +1,9 @@
 import type { App } from '../core/app.ts'
 import { openApi } from '../discovery/openapi.ts'
 import { openRpc } from '../discovery/openrpc.ts'
-import { refusal } from '../errors.ts'
 import { routeList } from '../routes.ts'
 import type { Document } from '../wire/document.ts'
-import { issue } from '../wire/issues.ts'
-import { type EdgeReply, type EdgeRequest, jsonReply, matchesEtag } from './exchange.ts'
+import { type EdgeReply, type EdgeRequest, jsonReply, matchesEtag, refuseQuery } from './exchange.ts'
 import type { RequestInfo } from './jsonrpc.ts'
 
 /** The paths of the descriptions for machines. They share one limiter with `rpc.discover`. */
@@ -20,9 +18,7 @@ export async function sendDocument(
   { header, query }: EdgeRequest,
   { ip }: RequestInfo,
 ): Promise<EdgeReply> {
-  const [unknown] = new URLSearchParams(query).keys()
-  if (unknown !== undefined)
-    throw refusal('invalid_query_params', { issues: [issue([unknown], 'unrecognized_keys')] })
+  refuseQuery(new URLSearchParams(query))
   await app.limiters.takeIp('discovery', ip)
   const { text, etag } = make(app)
   const headers = { etag, 'cache-control': 'no-cache' }

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { type ErrorData, refusal } from '../errors.ts'
 import type { BuiltinReason } from '../reasons.ts'
 import type { Bound } from '../websocket/bound.ts'
+import { issue } from '../wire/issues.ts'
 
 /**
  * A request as the pipeline sees it, whether a Node server or a fetch handler received it: the raw path, header
@@ -169,6 +170,13 @@ export function pathAndQuery(target: string): Pick<EdgeRequest, 'path' | 'query'
   return mark < 0
     ? { path: target, query: '' }
     : { path: target.slice(0, mark), query: target.slice(mark + 1) }
+}
+
+/** Refuses the first key of a query that takes none. */
+export function refuseQuery(query: URLSearchParams): void {
+  const [unknown] = query.keys()
+  if (unknown !== undefined)
+    throw refusal('invalid_query_params', { issues: [issue([unknown], 'unrecognized_keys')] })
 }
 
 /** A mistake of the application: only the log reports it. */

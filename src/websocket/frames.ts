@@ -42,7 +42,7 @@ function cancelOf({ jsonrpc, method, params }: Record<string, unknown>): Frame {
 export function heartbeatIssue(params: unknown): ServiceError | undefined {
   const [unknown] = Object.keys(params ?? {})
   if (unknown === undefined) return undefined
-  return refusal('invalid_params', { issues: [issue([unknown.slice(0, 64)], 'unrecognized_keys')] })
+  return refusal('invalid_params', { issues: [issue([unknown], 'unrecognized_keys')] })
 }
 
 /** Encoded notifications, shared by all sockets that receive them. */

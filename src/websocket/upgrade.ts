@@ -61,7 +61,7 @@ function only({ cookie, bearer, daemon }: Carriers, { type }: Credential): Carri
 
 function defaultActor(query: URLSearchParams, caller: Caller | null): string | null {
   const unknown = [...query.keys()].find((key) => key !== 'acting')
-  if (unknown !== undefined) throw badQuery([issue([unknown.slice(0, 64)], 'unrecognized_keys')])
+  if (unknown !== undefined) throw badQuery([issue([unknown], 'unrecognized_keys')])
   const [acting, ...more] = query.getAll('acting')
   if (acting === undefined) return null
   if (more.length > 0) throw badQuery([issue(['acting'], 'invalid_type')])
