@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Audit, AuditSubject } from '../audit/audit.ts'
+import { type Audit, type AuditSubject, noSubject } from '../audit/audit.ts'
 import type { Carriers } from '../auth/caller.ts'
 import { sessionIdOf, sessionLifetimeSeconds } from '../auth/cookie.ts'
 import { randomToken } from '../auth/secrets.ts'
@@ -142,15 +142,8 @@ export async function endForeignSession(
 ): Promise<void> {
   const old = presentedId(presented)
   if (old === null) return
-  const none: AuditSubject = {
-    actor_id: null,
-    account_id: null,
-    target_actor_id: null,
-    target_account_id: null,
-    ip,
-  }
   try {
-    await mutate(app, 'session_revoke', { subject: none }, async ({ db, audit }) => {
+    await mutate(app, 'session_revoke', { subject: { ...noSubject, ip } }, async ({ db, audit }) => {
       const ended = await db.first<{ account_id: string }>(sql`
         delete from auth_session where id = ${old} and account_id <> ${account_id}::uuid and expires_at > now()
         returning account_id`)

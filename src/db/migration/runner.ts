@@ -8,10 +8,12 @@ export type OnProgress = (done: number, of?: number) => void
 export type Around = (step: Step, work: (onProgress?: OnProgress) => Promise<void>) => Promise<void>
 
 export type Patience = {
-  /** How long a step may wait for a lock while others wait behind it, how often it tries, and pauses in between. */
+  /** How long a step may wait for a lock while others wait behind it. */
   lockMs: number
+  /** How often it tries to get one. */
   tries: number
-  pauseMs: readonly [number, number]
+  /** The shortest and the longest pause between tries. */
+  pauseMs: readonly [min: number, max: number]
   /** How far a replica may be behind while columns are filled. */
   lagS: number
 }
