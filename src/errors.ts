@@ -8,7 +8,7 @@ import type { ReasonSpec } from './wire/consumer.ts'
 export type ErrorData = { reason: string; [key: string]: unknown }
 
 /** Omitted columns are taken from the request. */
-export type FailureRow = {
+type FailureRow = {
   event_type: string
   metadata: Record<string, unknown> | null
   subject: Partial<
@@ -54,6 +54,9 @@ export function refusal(reason: BuiltinReason, extra?: Record<string, unknown>):
   const wait = reason === 'service_unavailable' && { retry_after: randomInt(1, 11) }
   return new ServiceError(code, { reason, ...wait, ...extra }, status)
 }
+
+/** The refusal for lack of room. It may soon be gone, so callers wait only a second. */
+export const busy = (): ServiceError => refusal('busy', { retry_after: 1 })
 
 /** A copy for each request that one failure concerns: what is added to one must not reach the others. */
 export const copyOf = (error: unknown): unknown =>

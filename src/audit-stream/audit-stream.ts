@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { App } from '../core/app.ts'
-import { refusal } from '../errors.ts'
+import { busy, refusal } from '../errors.ts'
 import type { EdgeReply, EdgeRequest } from '../http/exchange.ts'
 import type { RequestInfo } from '../http/jsonrpc.ts'
 import { issue, toIssues } from '../wire/issues.ts'
@@ -49,7 +49,7 @@ export function createAuditStreams(app: App): AuditStreams {
     const leave = app.hub.add(follower.connection)
     if (!leave) {
       follower.body.gone()
-      throw refusal('busy', { retry_after: 1 })
+      throw busy()
     }
     open.set(key, siblings.add(follower))
     return follower

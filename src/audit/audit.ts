@@ -18,6 +18,14 @@ export type AuditSubject = Pick<
   'actor_id' | 'account_id' | 'target_actor_id' | 'target_account_id' | 'ip'
 >
 
+export const noSubject: AuditSubject = {
+  actor_id: null,
+  account_id: null,
+  target_actor_id: null,
+  target_account_id: null,
+  ip: null,
+}
+
 /**
  * Records the success row of an effect. The row is written in the mutation's own transaction; if the mutation is
  * refused or rolled back, it is written as a failure instead. `cell_ids` lists cells whose timeline shows the row

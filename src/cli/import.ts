@@ -115,4 +115,9 @@ async function firebaseParams(
 }
 
 const unreadable = (file: string, error: NodeJS.ErrnoException): StartError =>
-  new StartError('unreadable', `${file} cannot be read: ${error.code}.`, 1, { cause: error })
+  new StartError(
+    'unreadable',
+    `${file} cannot be read: ${error.code}. Name a file that this user may read.`,
+    1,
+    { cause: error },
+  )

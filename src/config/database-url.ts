@@ -1,7 +1,7 @@
 /** A server that a database URL names, with the URL of this server alone. */
-export type Server = { host: string; port: string | undefined; url: string }
+type Server = { host: string; port: string | undefined; url: string }
 
-export type DatabaseUrl = {
+type DatabaseUrl = {
   servers: readonly Server[]
   /** The servers are to be tried in random order. */
   isRandom: boolean

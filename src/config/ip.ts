@@ -43,7 +43,7 @@ export function ipv6Words(text: string): number[] | undefined {
 export const formatIpv6 = (words: readonly number[]): string =>
   canonicalIpv6(words.map((word) => word.toString(16)).join(':')) as string
 
-export type Network = { family: 'ipv4' | 'ipv6'; address: string; prefix: number }
+type Network = { family: 'ipv4' | 'ipv6'; address: string; prefix: number }
 
 /** Parses an address or CIDR network without host bits into canonical form; a string is the rule that it breaks. */
 export function parseNetwork(entry: string): Network | string {
@@ -75,6 +75,14 @@ export function isLoopbackHost(host: string): boolean {
   if (address === undefined) return host.toLowerCase() === 'localhost'
   return address === '::1' || (isIPv4(address) && address.startsWith('127.'))
 }
+
+/** Whether nobody on the network can read what is sent to a URL: https, or http that stays on this machine. */
+export const isSafeUrl = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname.replace(/^\[|\]$/g, '')))
+
+/** The URL of a listener, without a trailing slash; `host` is a name or an address without brackets. */
+export const httpUrl = (host: string, port: number): string =>
+  `http://${isIPv6(host) ? `[${host}]` : host}:${port}`
 
 function numeric(address: string): bigint {
   if (isIPv4(address)) return address.split('.').reduce((sum, part) => (sum << 8n) | BigInt(part), 0n)

@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { parseDatabaseUrl } from './database-url.ts'
 
 /**
- * A kind of setting. Its schemas name no rule for most faults: `read` then says `rule`, so that a message tells
- * what is accepted and never contains the value. `T` is the type of the value, `O` that of an option.
+ * A kind of setting. For most faults its schemas have no message; `read` then says `rule`, which tells what is accepted
+ * and never contains the value. `T` is the type of the value, `O` that of an option.
  */
 export type Kind<T, O> = {
   /** Completes "must be …"; also the column "Values" in the docs. */

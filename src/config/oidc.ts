@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isLoopbackHost } from './ip.ts'
+import { isSafeUrl } from './ip.ts'
 import type { Broken } from './kinds.ts'
 import { isInstalled } from './packages.ts'
 
@@ -158,9 +158,5 @@ function problemsOf({ issues }: z.ZodError): string[] {
 
 function isIssuer(text: string): boolean {
   const url = URL.parse(text)
-  if (url === null || /[?#@]/.test(text)) return false
-  return (
-    url.protocol === 'https:' ||
-    (url.protocol === 'http:' && isLoopbackHost(url.hostname.replace(/^\[|\]$/g, '')))
-  )
+  return url !== null && !/[?#@]/.test(text) && isSafeUrl(url)
 }

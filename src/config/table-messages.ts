@@ -1,19 +1,15 @@
-import { isIPv6 } from 'node:net'
 import { isDeliverable } from '../wire/address.ts'
 import { localeForm } from '../wire/types.ts'
-import { isLoopbackHost } from './ip.ts'
+import { httpUrl, isLoopbackHost, isSafeUrl } from './ip.ts'
 import { checked, flag, matching, oneOf, orUnset, path, whole } from './kinds.ts'
 import { setting } from './setting.ts'
 
 /** The part of the table of settings (table.ts) about messages to people and the links in them. */
 
-const isSafe = ({ protocol, hostname }: URL): boolean =>
-  protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname.replace(/^\[|\]$/g, '')))
-
 const origin = () =>
   checked('an origin like https://app.example; http only for a loopback host', (text) => {
     const url = URL.parse(text)
-    return url !== null && isSafe(url) && url.origin === text
+    return url !== null && isSafeUrl(url) && url.origin === text
   })
 
 const page = () =>
@@ -21,7 +17,7 @@ const page = () =>
     'an https URL (http for a loopback host) without user, query and fragment, with {purpose} at most once',
     (text) => {
       const url = URL.parse(text.replace('{purpose}', 'purpose'))
-      return url !== null && isSafe(url) && !/[?#@{}]/.test(text.replace('{purpose}', ''))
+      return url !== null && isSafeUrl(url) && !/[?#@{}]/.test(text.replace('{purpose}', ''))
     },
   )
 
@@ -30,7 +26,7 @@ const redirect = () =>
     'an https URL (http for a loopback host) without user, query, fragment and trailing slash',
     (text) => {
       const url = URL.parse(text)
-      return url !== null && isSafe(url) && !/[?#@]|\/$/.test(text)
+      return url !== null && isSafeUrl(url) && !/[?#@]|\/$/.test(text)
     },
   )
 
@@ -48,9 +44,6 @@ function isServer(url: URL | null): boolean {
   }
 }
 
-const urlOf = ({ host, port }: { host: string; port: number }): string =>
-  `http://${isIPv6(host) ? `[${host}]` : host}:${port}`
-
 const sender = () =>
   checked('an address like accounts@app.example or App <accounts@app.example>', (text) =>
     isDeliverable(senderOf(text).address),
@@ -64,7 +57,7 @@ export function senderOf(text: string): { name: string; address: string } {
 
 export const messages = {
   public_url: setting(orUnset(origin()), {
-    default: ({ host, port }) => (isLoopbackHost(host) ? urlOf({ host, port }) : null),
+    default: ({ host, port }) => (isLoopbackHost(host) ? httpUrl(host, port) : null),
     shown: 'loopback host: its own URL',
     doc: 'The URL at which people reach this service. Links are never built from request headers.',
   }),

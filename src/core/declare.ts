@@ -12,7 +12,7 @@ import type { AuthSpec, Axis, Method, RateLimit, ScopedRole } from './method.ts'
 import type { Fail, Work } from './mutate.ts'
 
 /** `{ role: 'admin' }` is short for: account and actor required, with that role. */
-export type AuthDeclaration =
+type AuthDeclaration =
   | (Omit<AuthSpec, 'roles'> & { readonly roles?: readonly (string | object)[] })
   | { readonly role: string }
 

@@ -48,11 +48,7 @@ export type Message = {
  * The only way to a handler: the guards run in the order below, from coarse to fine. `finish` turns the result
  * into the answer. It runs inside the transaction, so a mutation whose result cannot be sent is rolled back.
  */
-export async function dispatch<T = unknown>(
-  app: App,
-  call: Call,
-  finish: (result: unknown) => T = (result) => result as T,
-): Promise<T> {
+export async function dispatch<T>(app: App, call: Call, finish: (result: unknown) => T): Promise<T> {
   // 1. the method exists and is wired
   const action = app.actions.get(call.method)
   if (!action) throw refusal('method_not_found')

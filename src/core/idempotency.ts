@@ -24,7 +24,7 @@ export function checkKey(key: unknown, action: WiredMethod): asserts key is stri
 }
 
 /** A mutation under a key of its account. */
-export type Keyed = {
+type Keyed = {
   key: string
   action: WiredMethod
   /** The caller, who has an account. */

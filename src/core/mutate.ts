@@ -1,4 +1,4 @@
-import type { Audit, AuditRow, AuditSubject } from '../audit/audit.ts'
+import { type Audit, type AuditRow, type AuditSubject, noSubject } from '../audit/audit.ts'
 import { type Queryable, sql, type Transaction } from '../db/db.ts'
 import { anyOf } from '../db/unplanned.ts'
 import { ServiceError } from '../errors.ts'
@@ -46,7 +46,7 @@ export function committed(error: ServiceError): ServiceError {
 }
 
 /** Who mutates: the subject of the audit rows, and the WebSocket message behind it, if any. */
-export type Mutator = {
+type Mutator = {
   subject: AuditSubject
   /** True: the service has verified that the actor of the subject belongs to its account. */
   isCaller?: boolean
@@ -242,10 +242,9 @@ export const callerSubject = (
   caller: { account: { id: string } | null; actor?: { id: string } | null },
   ip: string | null,
 ): AuditSubject => ({
+  ...noSubject,
   actor_id: caller.actor?.id ?? null,
   account_id: caller.account?.id ?? null,
-  target_actor_id: null,
-  target_account_id: null,
   ip,
 })
 

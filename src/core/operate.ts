@@ -1,4 +1,4 @@
-import type { Audit, AuditSubject } from '../audit/audit.ts'
+import { type Audit, type AuditSubject, noSubject } from '../audit/audit.ts'
 import { givenIp } from '../config/ip.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventType } from '../events.ts'
@@ -43,7 +43,7 @@ export async function operate<T>(
   { via, actor_id = null, account_id = null, ip = null, within }: Operator,
   work: (tools: Operating) => Promise<T>,
 ): Promise<T> {
-  const subject: AuditSubject = { actor_id, account_id, target_actor_id: null, target_account_id: null, ip }
+  const subject = { ...noSubject, actor_id, account_id, ip }
   const own = { detail: { credential_type: null, via }, by: actor_id }
   const run = (tools: Work): Promise<T> => work({ ...tools, ...own })
   return await (within

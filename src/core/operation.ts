@@ -78,7 +78,7 @@ export function operation<
 }
 
 /** The CLI command of an operation. */
-export type Command<In = Record<string, unknown>, O = unknown> = {
+type Command<In = Record<string, unknown>, O = unknown> = {
   /** The words after `cellkeep`, such as `account set-email`; a flag tells apart two commands with the same words. */
   name: string
   /** The source of each input key, in the order of the usage line. */
@@ -133,10 +133,10 @@ type StreamedOf<O> = O extends AsyncIterable<infer Row> ? Row : never
 export type Source = string | NamedSource | ParsedSource | { readonly fixed: unknown }
 
 /** A value that the CLI looks up or asks for: see `src/cli/shell/choose.ts`. */
-export type NamedSource = { readonly usage: readonly string[]; readonly from: From }
+type NamedSource = { readonly usage: readonly string[]; readonly from: From }
 export type From = 'account' | 'actor' | 'holder' | 'grant' | 'password'
 /** Several words that make one value; `parse` throws a `TypeError` that says what is wrong with them. */
-export type ParsedSource = { readonly usage: string; parse(words: Words): unknown }
+type ParsedSource = { readonly usage: string; parse(words: Words): unknown }
 /** The words given, by their name in the usage text, such as `REF` or `--days`. */
 export type Words = Readonly<Record<string, string | true | undefined>>
 

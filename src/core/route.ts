@@ -40,7 +40,7 @@ export type Route<
   readonly handler: (input: never, context: never) => Promise<RouteReply<unknown>>
 }
 
-export type RouteLimiters = {
+type RouteLimiters = {
   readonly ip?: RestLimiter
   /** Per account, or per name that the caller submits. */
   readonly account?: RestLimiter
@@ -86,7 +86,7 @@ const routeHold = (hold: Hold, limiters: RouteLimiters | undefined, ip: string):
   also: (limiter, isCharged) => hold.ip(limiter, ip, isCharged),
 })
 
-export type RouteReply<B> = {
+type RouteReply<B> = {
   /** Null: the body is empty. */
   body: B
   headers?: Record<string, string>

@@ -30,12 +30,13 @@ export type Single = <T, K = unknown>(
 ) => Promise<T | undefined>
 
 /** The UUID in this column of the result, never null. `record` runs a second time once the result is known. */
-export type Found = (column: string) => string
+type Found = (column: string) => string
 
 /**
- * The statement of several calls: common table expressions, of which `stored` has the rows that are returned, with
- * `nth`, from 1, for the key. Keys that it leaves out go alone, unless `isFinal`: alone they would be left out too.
- * `max` keys at most, and small ones, so that no caller waits for much of another's; `from` includes `briefly`.
+ * The statement that several calls share: common table expressions, of which `stored` has a row for each key that was
+ * written, with `nth`, its place from 1. A key that is left out is tried alone, unless `isFinal`: alone it would be left
+ * out too. So that no caller waits long for the others, keys are small, at most `max` share a statement, and its `from`
+ * includes `briefly`.
  */
 export type SharedStatement<K> = { statement(keys: readonly K[]): Sql; max: number; isFinal?: boolean }
 
@@ -108,7 +109,7 @@ export function singleOf(app: App, tx: Transaction, { rows, caller, recordIn }: 
   }
 }
 
-/** UUIDs that nobody can have sent, in whose places the statement puts those of its result. */
+/** Random UUIDs that stand for those of the result, which the statement puts in their place. */
 function standIns() {
   const byColumn = new Map<string, string>()
   return {

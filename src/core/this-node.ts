@@ -2,7 +2,7 @@
 export type Warning = 'bus_deaf' | 'clock_skew' | 'schema_newer' | 'replica_down'
 
 /** `serving` → `leaving` (only readiness answers 503) → `draining` (every request gets 503). */
-export type Phase = 'serving' | 'leaving' | 'draining'
+type Phase = 'serving' | 'leaving' | 'draining'
 
 /** This process among those that serve the database. */
 export type ThisNode = {

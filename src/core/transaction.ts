@@ -1,4 +1,4 @@
-import type { AuditSubject } from '../audit/audit.ts'
+import { noSubject } from '../audit/audit.ts'
 import { givenIp } from '../config/ip.ts'
 import type { EventType } from '../events.ts'
 import type { App } from './app.ts'
@@ -28,13 +28,7 @@ export async function transaction<T>(
   if (!app.registry.events.has(event))
     throw new TypeError(`The audit event "${event}" is not registered; add it to audit_events.`)
   if (via !== undefined) checkVia(via)
-  const subject: AuditSubject = {
-    actor_id,
-    account_id,
-    target_actor_id: null,
-    target_account_id: null,
-    ip: ip === null ? null : givenIp(ip),
-  }
+  const subject = { ...noSubject, actor_id, account_id, ip: ip === null ? null : givenIp(ip) }
   if (within && snapshot)
     throw new TypeError(
       'A transaction that joins another cannot ask for a snapshot: give the first one `snapshot`.',

@@ -158,7 +158,8 @@ function checkAuth(auth: AuthSpec, registry: Registry, refuse: (rule: string) =>
   if (credential_types && credential_types.length === 0)
     refuse('credential_types must not be empty. Leave the key out.')
   for (const type of credential_types ?? [])
-    if (!registry.isCredentialType(type)) refuse(`credential type "${type}" is not registered.`)
+    if (!registry.isCredentialType(type))
+      refuse(`credential type "${type}" is not registered; declare it in credential_types.`)
   if (fresh !== undefined && fresh !== true) refuse('auth.fresh must be true or left out.')
   if (fresh && !credential_types?.every((type) => type === 'session' || type === 'daemon_token'))
     refuse(
@@ -184,7 +185,9 @@ function checkRole(asked: string | ScopedRole, registry: Registry, refuse: (rule
   }
   const name: unknown = roleName(asked)
   if (typeof name !== 'string' || !registry.role(name))
-    refuse(`role "${name}" is not registered${meant(String(name), registry.roleNames, '.')}`)
+    refuse(
+      `role "${name}" is not registered${meant(String(name), registry.roleNames, '; declare it in roles.')}`,
+    )
 }
 
 /** A scope is a kind and an id; the kind may be left out if the role applies to only one. */

@@ -27,7 +27,7 @@ type Waiting<V> = {
 }
 
 /** The name of the batches in metrics and traces. */
-export type Watched = { site: string; observer: Observer }
+type Watched = { site: string; observer: Observer }
 
 /**
  * Combines what is asked for in one turn of the event loop, or while other batches run, into one call of `load`,

@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type pg from 'pg'
-import { refusal, ServiceError } from '../errors.ts'
+import { hasReason, refusal, ServiceError } from '../errors.ts'
 import { noticesOf } from './notices.ts'
 import type { Pool } from './pool.ts'
 import {
+  asError,
   databaseRefusal,
   isInAborted,
   isUnsent,
@@ -27,8 +28,6 @@ export type Sent = {
   /** The error to throw if the last statement failed and COMMIT was answered with ROLLBACK. */
   failed(error: Error): Error
 }
-
-export const asError = (error: unknown): Error => error as Error
 
 /** The last statement failed and so aborted the transaction. */
 export class LastFailed extends Error {
@@ -134,11 +133,8 @@ export async function alone<T>(
 }
 
 /** The error of a statement that commits by itself; if its answer was lost, it may have committed. */
-export function afterSending(error: unknown): unknown {
-  const known = refused(error)
-  const isLost = known instanceof ServiceError && known.data.reason === 'service_unavailable'
-  return isLost && !isUnsent(error) ? unknown(known) : known
-}
+export const afterSending = (error: unknown): unknown =>
+  isUnsent(error) ? refused(error) : afterCommit(error)
 
 /** Runs the work; if it or BEGIN fails, rolls back and releases the connection. */
 export async function run<R>(held: Held, work: () => Promise<R>): Promise<R> {
@@ -206,11 +202,10 @@ export async function confirmed<T>(client: pg.PoolClient, commit: () => Promise<
   return answer
 }
 
-/** The error of work that failed after its commit: the caller must not be told that nothing was done. */
+/** The error of work that is or may be committed: the caller must not be told that nothing was done. */
 export function afterCommit(error: unknown): unknown {
   const known = refused(error)
-  const isLost = known instanceof ServiceError && known.data.reason === 'service_unavailable'
-  return isLost ? unknown(known) : known
+  return hasReason(known, 'service_unavailable') ? unknown(known) : known
 }
 
 function unknown(error: unknown): unknown {

@@ -11,7 +11,7 @@ export type JoinedRead<K extends readonly (string | null)[], V> = {
   statement(keys: readonly K[]): Sql
   /** Max keys of one statement; with the max size of a row, it bounds the answer on the shared connection. */
   max: number
-  /** Only a type. */
+  /** Never set: it carries the type of a row. */
   row?: V
 }
 

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 
 /** The notices that a connection received. */
-export type Notices = { isUnconfirmed: boolean }
+type Notices = { isUnconfirmed: boolean }
 
 const known = new WeakMap<pg.Client, Notices>()
 

@@ -17,7 +17,7 @@ type ReaderOptions = {
   observer: Observer
 }
 
-/** Where a shared connection is kept, with how many reads on it wait for their answers. */
+/** The place of one shared connection, and how many reads on it wait for their answers. */
 type Shared = {
   opened: Promise<pg.Client> | undefined
   /** The connection once it is open. */
@@ -27,8 +27,8 @@ type Shared = {
 }
 
 /** Enough for short reads: a pipelined connection sends the next one without waiting for an answer. */
-const connections = 2
-/** After a refused attempt the others are used alone for so long. */
+const connectionsMax = 2
+/** For this long after a refused attempt to connect, only the other connections are used. */
 const refusedMs = 100
 
 /**
@@ -44,9 +44,60 @@ const ownSettings = `set default_transaction_read_only = on; set plan_cache_mode
  * repeated once; the next read opens a new one.
  */
 export function pipelinedReader(primary: Primary, options: ReaderOptions) {
-  const { onError, onStatement, noteLostName, isPooled, hasNames, observer } = options
+  const { onStatement, noteLostName, isPooled, hasNames, observer } = options
+  const connections = openShared(primary, options)
+  let underWay = 0
+
+  const read = async <T>(query: Sql, isNamed: boolean, shared: string | undefined): Promise<T[]> => {
+    const statement = isNamed ? compile(query) : nameless(query)
+    onStatement?.(statement.text)
+    const end = beginStatement(observer, shared)
+    const slot = connections.choose()
+    slot.reads += 1
+    try {
+      const client = await connections.connected(slot).catch((error) => {
+        throw unavailable(error)
+      })
+      if (underWay === 0) primary.alive()
+      underWay += 1
+      try {
+        const begun = isPooled && client.query('begin read only')
+        const sent = answered(client, statement)
+        if (!begun) return (await sent).rows as T[]
+        return (await Promise.all([sent, begun, client.query('commit')]))[0].rows as T[]
+      } catch (error) {
+        noteLostName(error)
+        throw refused(error)
+      } finally {
+        underWay -= 1
+        primary.alive()
+      }
+    } finally {
+      slot.reads -= 1
+      end()
+    }
+  }
+
+  return {
+    isBusy: () => underWay > 0,
+    point: async <T>(query: Sql, shared?: string): Promise<T[]> => {
+      try {
+        return await read<T>(query, hasNames, shared)
+      } catch (error) {
+        const cause = repeatCause(error)
+        if (cause !== 'lost' && cause !== 'statement_name') return explainReadOnly(error)
+        await primary.repeats(cause)
+        return await read<T>(query, hasNames && cause !== 'statement_name', shared).catch(explainReadOnly)
+      }
+    },
+    close: connections.close,
+  }
+}
+
+/** The connections that reads share, each opened when a read needs it. */
+function openShared(primary: Primary, { isPooled, onError }: Pick<ReaderOptions, 'isPooled' | 'onError'>) {
   const slots = Array.from(
-    { length: connections },
+    { length: connectionsMax },
     (): Shared => ({
       opened: undefined,
       client: undefined,
@@ -57,7 +108,6 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
   /** Connections that are being asked whether they may still be used. */
   const asked = new WeakMap<pg.Client, Promise<boolean>>()
   let closed = false
-  let underWay = 0
 
   const open = (slot: Shared): Promise<pg.Client> => {
     const drop = () => {
@@ -126,48 +176,9 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
     }
   }
 
-  const read = async <T>(query: Sql, isNamed: boolean, shared: string | undefined): Promise<T[]> => {
-    const statement = isNamed ? compile(query) : nameless(query)
-    onStatement?.(statement.text)
-    const end = beginStatement(observer, shared)
-    const slot = choose()
-    slot.reads += 1
-    try {
-      const client = await connected(slot).catch((error) => {
-        throw unavailable(error)
-      })
-      if (underWay === 0) primary.alive()
-      underWay += 1
-      try {
-        const begun = isPooled && client.query('begin read only')
-        const sent = answered(client, statement)
-        if (!begun) return (await sent).rows as T[]
-        return (await Promise.all([sent, begun, client.query('commit')]))[0].rows as T[]
-      } catch (error) {
-        noteLostName(error)
-        throw refused(error)
-      } finally {
-        underWay -= 1
-        primary.alive()
-      }
-    } finally {
-      slot.reads -= 1
-      end()
-    }
-  }
-
   return {
-    isBusy: () => underWay > 0,
-    point: async <T>(query: Sql, shared?: string): Promise<T[]> => {
-      try {
-        return await read<T>(query, hasNames, shared)
-      } catch (error) {
-        const cause = repeatCause(error)
-        if (cause !== 'lost' && cause !== 'statement_name') return explainReadOnly(error)
-        await primary.repeats(cause)
-        return await read<T>(query, hasNames && cause !== 'statement_name', shared).catch(explainReadOnly)
-      }
-    },
+    choose,
+    connected,
     close: async (): Promise<void> => {
       closed = true
       await Promise.all(slots.map(async ({ opened }) => (await opened?.catch(() => undefined))?.end()))

@@ -9,6 +9,7 @@ import { pipelinedReader } from './point.ts'
 import { Receiving } from './receiving.ts'
 import type { Connection, ReplicaOptions } from './servers/connection.ts'
 import {
+  asError,
   explainReadOnly,
   isUnsent,
   refused,
@@ -121,11 +122,6 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     observer,
   })
 
-  const compiled = (slot: Slot, query: Sql) => {
-    const statement = hasNames && !slot.isNameless ? compile(query) : nameless(query)
-    onStatement?.(statement.text)
-    return statement
-  }
   const take = async (): Promise<Slot> => {
     const began = performance.now()
     try {
@@ -134,18 +130,25 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
       addTime(currentWork(), 'db_wait_ms', began)
     }
   }
-  const send: Pool['send'] = async (slot, query) => {
-    const end = beginStatement(observer)
+  /** Rejects with the error of the driver as it is. */
+  const sendRaw = async (slot: Slot, query: Sql, shared?: string): Promise<Answered> => {
+    const statement = hasNames && !slot.isNameless ? compile(query) : nameless(query)
+    onStatement?.(statement.text)
+    const end = beginStatement(observer, shared)
     try {
-      return await answered(slot, compiled(slot, query))
+      return await answered(slot, statement)
     } catch (error) {
       noteLostName(error)
-      throw refused(error)
+      throw error
     } finally {
       end()
       receiving.done(slot)
     }
   }
+  const send: Pool['send'] = (slot, query) =>
+    sendRaw(slot, query).catch((error) => {
+      throw refused(error)
+    })
   const readOn = async (slot: Slot, query: Sql): Promise<Answered> => {
     const closed = isPooled ? slot.query('begin read only').catch(asError) : setReadOnly(slot, 'on')
     const sent = send(slot, query)
@@ -171,19 +174,10 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
       return await readOn(slot, query).catch(explainReadOnly)
     }
   }
-  const sendAlone: Pool['sendAlone'] = async (slot, query, shared) => {
+  const sendAlone: Pool['sendAlone'] = (slot, query, shared) => {
     // If this fails, so does the statement.
     if (!isPooled) void setReadOnly(slot, 'off')
-    const end = beginStatement(observer, shared)
-    try {
-      return await answered(slot, compiled(slot, query))
-    } catch (error) {
-      noteLostName(error)
-      throw error
-    } finally {
-      end()
-      receiving.done(slot)
-    }
+    return sendRaw(slot, query, shared)
   }
   const write = async (query: Sql, isNameless = false, isRepeat = false): Promise<Answered> => {
     const slot = await take()
@@ -232,8 +226,6 @@ function setReadOnly(slot: Slot, to: 'on' | 'off'): Promise<unknown> | undefined
   else readOnly.delete(slot)
   return slot.query(`set default_transaction_read_only = ${to}`).catch(asError)
 }
-
-const asError = (error: unknown): Error => error as Error
 
 /** The `Queryable` methods on top of a function that runs a statement. */
 export const queryable = (answer: (query: Sql) => Promise<Answered>): Queryable => ({

@@ -7,7 +7,7 @@ import type { OnProgress } from './migration/runner.ts'
 import { withPartitions } from './partitions.ts'
 import type { Connection } from './servers/connection.ts'
 
-export type Reindexed = { table: string; index: string; before_bytes: number; after_bytes: number }
+type Reindexed = { table: string; index: string; before_bytes: number; after_bytes: number }
 
 type ReindexOptions = {
   /** Only the indexes of this table. */

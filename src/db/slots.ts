@@ -10,7 +10,7 @@ export type Slot = pg.Client & {
   isNameless?: boolean
 }
 
-export type Slots = {
+type Slots = {
   /** The connection that was used last, else a new one, else the next to be given back. */
   take(): Promise<Slot>
   idle(): pg.Client | undefined
@@ -29,7 +29,7 @@ const idleMs = 30_000
 const openingMax = 4
 
 /** Opens connections to a server, and knows which of them still lead to the right one. */
-export type Way = Pick<
+type Way = Pick<
   Primary,
   'connect' | 'isCertain' | 'isStillFit' | 'alive' | 'isOpen' | 'isAway' | 'enter' | 'leave'
 >

@@ -46,7 +46,7 @@ sql.empty = sql.raw('')
 sql.join = (parts: readonly Sql[], separator: string): Sql =>
   new Fragment(between(separator, parts.length), parts)
 
-/** By separator, the strings around so many parts. */
+/** The strings around the parts of a join, by separator and then by the number of parts. */
 const joints = new Map<string, (readonly string[])[]>()
 
 /** Returns the same array each time, since `follow` recognises a template by the identity of its strings. */

@@ -5,7 +5,6 @@ import {
   type Answer,
   afterCommit,
   alone,
-  asError,
   begin,
   commit,
   enclosing,
@@ -15,7 +14,7 @@ import {
   type Sent,
 } from './held.ts'
 import { type Pool, type Queryable, queryable } from './pool.ts'
-import { isConflict, repeatCause, withCause } from './servers/failure.ts'
+import { asError, isConflict, repeatCause, withCause } from './servers/failure.ts'
 import { type Share, type SharedWrite, type Stored, sharedWrites } from './shared-write.ts'
 import type { Slot } from './slots.ts'
 import { type Sql, sql } from './sql.ts'
@@ -137,6 +136,7 @@ export function createTransactions(pool: Pool) {
 type SendLast = (client: Slot, last: Sql) => Sent | Promise<Sent>
 
 const rowsOf = ({ rows }: Answered): Answer => rows
+
 /** The work failed after it was committed as one statement; it must not run again. */
 class FailedAfterCommit extends Error {
   constructor(cause: unknown) {

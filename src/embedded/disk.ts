@@ -16,7 +16,7 @@ export const unknownDisk: Disk = { admit: () => {}, close: () => {} }
 const intervalMs = 2_000
 
 /** The free space on the disk of a directory, and how to judge it. */
-export type Space = { free: number; state: 'ok' | 'low' | 'full'; reserve: number; low: number }
+type Space = { free: number; state: 'ok' | 'low' | 'full'; reserve: number; low: number }
 
 /**
  * Full: less than the reserve is free (at most a twentieth of the disk). Low: less than four times the reserve.

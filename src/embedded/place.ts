@@ -16,7 +16,7 @@ export type Place = {
   user: DatabaseUser | undefined
 }
 
-export type PlaceOptions = {
+type PlaceOptions = {
   dataDir: string
   /** True if the operator chose no directory: a root process may then use `machineDir` instead. */
   dataDirIsDefault?: boolean

@@ -14,7 +14,7 @@ const port = 5432
 export const socketName = `.s.PGSQL.${port}`
 
 /** An embedded server: its files and the user that it runs as. */
-export type Server = {
+type Server = {
   binaries: Binaries
   /** The database directory, as a real path. */
   db: string

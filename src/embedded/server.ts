@@ -6,7 +6,7 @@ import { databaseVersion, dropUnfinished, makeDatabase } from './making.ts'
 import type { Place } from './place.ts'
 import { connect, type Held, isAlive, serves, socketName, startPostgres } from './postgres-process.ts'
 
-export type OpenOptions = Pick<BinariesOptions, 'postgresBin' | 'onNotice'> & {
+type OpenOptions = Pick<BinariesOptions, 'postgresBin' | 'onNotice'> & {
   /** Whether to make a missing database. False once the service had one: it must not continue on an empty one. */
   mayMake: boolean
 }

@@ -45,6 +45,7 @@ const documentHeaders = {
   'permissions-policy':
     'accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), usb=(), publickey-credentials-get=(self), publickey-credentials-create=(self)',
 }
+
 /** What the pages need to know about this server before their first call; public, the same for everybody. */
 export function metaOf(config: App['config']): string {
   const { rpc_path, account_path, ws_path, audit_stream_path } = config

@@ -61,12 +61,6 @@ export class Connections {
     unsent.unwatch(connection)
     connection.forget()
   }
-
-  /** Close listener of every response: `this` has been sent, or never will be. */
-  readonly settled: (this: ServerResponse) => void = ((connections) =>
-    function (this: ServerResponse) {
-      connections.#open.get(this.req.socket)?.settle(this)
-    })(this)
 }
 
 /** One client: its requests in order, and the answers it has not yet read. */
@@ -109,7 +103,7 @@ export class Connection implements Holder {
     if (this.isEnding) return void this.#pause()
     const begins = this.isIdle || (this.#waiting.length === 0 && this.#hasRoom())
     this.#owed.set(response, 0)
-    response.on('close', this.#all.settled)
+    response.on('close', () => this.#settle(response))
     if (begins) this.#begin(request, response)
     else this.#enqueue(request, response)
   }
@@ -120,19 +114,6 @@ export class Connection implements Holder {
     this.#owed.set(response, bytes)
     this.unsent += bytes
     unsent.bytes += bytes
-  }
-
-  settle(response: ServerResponse): void {
-    const bytes = this.#owed.get(response)
-    if (bytes === undefined) return
-    this.#owed.delete(response)
-    this.unsent -= bytes
-    unsent.bytes -= bytes
-    this.#all.running -= 1
-    // Nobody would read the answers of a closed connection, so its waiting requests are not started.
-    if (this.#waiting.length > 0 && !this.#socket.destroyed) this.#goOn()
-    // Node would keep the idle connection open until its keep-alive timeout, and `server.close()` waits for that.
-    else if (this.isIdle && this.#all.isLeaving()) this.#socket.destroySoon()
   }
 
   /** Drops everything that the connection still had to send. */
@@ -208,6 +189,20 @@ export class Connection implements Holder {
     const last = before.at(-1)
     if (last) last.once('close', end)
     else end()
+  }
+
+  /** The response has been sent, or never will be. */
+  #settle(response: ServerResponse): void {
+    const bytes = this.#owed.get(response)
+    if (bytes === undefined) return
+    this.#owed.delete(response)
+    this.unsent -= bytes
+    unsent.bytes -= bytes
+    this.#all.running -= 1
+    // Nobody would read the answers of a closed connection, so its waiting requests are not started.
+    if (this.#waiting.length > 0 && !this.#socket.destroyed) this.#goOn()
+    // Node would keep the idle connection open until its keep-alive timeout, and `server.close()` waits for that.
+    else if (this.isIdle && this.#all.isLeaving()) this.#socket.destroySoon()
   }
 
   #hasRoom(): boolean {

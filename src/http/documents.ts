@@ -1,13 +1,10 @@
 import type { App } from '../core/app.ts'
 import { openApi } from '../discovery/openapi.ts'
 import { openRpc } from '../discovery/openrpc.ts'
-import { refusal } from '../errors.ts'
 import { routeList } from '../routes.ts'
 import type { Document } from '../wire/document.ts'
-import { issue } from '../wire/issues.ts'
-import { type EdgeReply, type EdgeRequest, jsonReply } from './exchange.ts'
+import { type EdgeReply, type EdgeRequest, jsonReply, matchesEtag, refuseQuery } from './exchange.ts'
 import type { RequestInfo } from './jsonrpc.ts'
-import { isKnown } from './site.ts'
 
 /** The paths of the descriptions for machines. They share one limiter with `rpc.discover`. */
 export const documentPaths: Readonly<Record<string, (app: App) => Document>> = {
@@ -21,12 +18,10 @@ export async function sendDocument(
   { header, query }: EdgeRequest,
   { ip }: RequestInfo,
 ): Promise<EdgeReply> {
-  const [unknown] = new URLSearchParams(query).keys()
-  if (unknown !== undefined)
-    throw refusal('invalid_query_params', { issues: [issue([unknown], 'unrecognized_keys')] })
+  refuseQuery(new URLSearchParams(query))
   await app.limiters.takeIp('discovery', ip)
   const { text, etag } = make(app)
   const headers = { etag, 'cache-control': 'no-cache' }
-  if (!isKnown(header('if-none-match'), etag)) return jsonReply(200, text, headers)
+  if (!matchesEtag(header('if-none-match'), etag)) return jsonReply(200, text, headers)
   return { ...jsonReply(304, '', headers), body: null }
 }

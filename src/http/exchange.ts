@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { type ErrorData, refusal } from '../errors.ts'
+import type { BuiltinReason } from '../reasons.ts'
 import type { Bound } from '../websocket/bound.ts'
+import { issue } from '../wire/issues.ts'
 
 /**
  * A request as the pipeline sees it, whether a Node server or a fetch handler received it: the raw path, header
@@ -111,9 +113,19 @@ export function flatReply(status: number, data: ErrorData, headers?: ReplyHeader
   return jsonReply(status, JSON.stringify({ error, ...rest }), { ...retryAfter(data), ...headers })
 }
 
+/** The flat error body of a refusal. */
+export function refusalReply(reason: BuiltinReason, headers?: ReplyHeaders): EdgeReply {
+  const { status, data } = refusal(reason)
+  return flatReply(status, data, headers)
+}
+
 /** The `Retry-After` header, with the same number as the body. */
 export const retryAfter = (data: ErrorData): Record<string, string> =>
   typeof data.retry_after === 'number' ? { 'retry-after': String(data.retry_after) } : {}
+
+/** Whether an `If-None-Match` header names this ETag: the client has these bytes already. */
+export const matchesEtag = (header: string | undefined, etag: string): boolean =>
+  (header?.split(',') ?? []).some((one) => ['*', etag, `W/${etag}`].includes(one.trim()))
 
 /** Headers that may be sent only once; if one is sent twice, both lines are ignored. */
 const onceOnly = new Set(['authorization', 'x-daemon-token'])
@@ -158,6 +170,13 @@ export function pathAndQuery(target: string): Pick<EdgeRequest, 'path' | 'query'
   return mark < 0
     ? { path: target, query: '' }
     : { path: target.slice(0, mark), query: target.slice(mark + 1) }
+}
+
+/** Refuses the first key of a query that takes none. */
+export function refuseQuery(query: URLSearchParams): void {
+  const [unknown] = query.keys()
+  if (unknown !== undefined)
+    throw refusal('invalid_query_params', { issues: [issue([unknown], 'unrecognized_keys')] })
 }
 
 /** A mistake of the application: only the log reports it. */

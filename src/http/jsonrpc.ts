@@ -2,7 +2,7 @@ import type { App } from '../core/app.ts'
 import { type CallSurface, carryOut } from '../core/carry-out.ts'
 import type { Call } from '../core/dispatch.ts'
 import { codeMessage } from '../error-codes.ts'
-import { invalidRequest, refusal, type ServiceError } from '../errors.ts'
+import { busy, invalidRequest, refusal, type ServiceError } from '../errors.ts'
 import { closest } from '../wire/closest.ts'
 import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
 import { inOnePiece, JsonText, lengthOf, type Text } from '../wire/json-text.ts'
@@ -24,7 +24,7 @@ export type RequestInfo = Pick<Call, 'carriers' | 'ip' | 'request_id' | 'message
 export type RpcCall = { id: Id; method: string; params: unknown; idempotency_key?: unknown }
 /** A message that is no call, and its id if that can be told. */
 type Refused = { id: Id; refused: ServiceError }
-export type Answer = {
+type Answer = {
   status: number
   text: Text
   headers?: Record<string, string>
@@ -156,7 +156,7 @@ export async function run(
     // A mutation has been carried out by now, so its result is sent whatever its size.
     const length = lengthOf(text)
     if (unsent.isOver(length, app.config) && !app.actions.get(method)?.side_effects)
-      return { ...refused(info, id, refusal('busy', { retry_after: 1 })), discarded: length }
+      return { ...refused(info, id, busy()), discarded: length }
     return info.trace.replayed ? asReplayed(info, { status: 200, text }) : { status: 200, text }
   } catch (error) {
     const known = error as ServiceError

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import { type AddressInfo, createServer, type ListenOptions, Server as NetServer } from 'node:net'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import { httpUrl } from '../config/ip.ts'
 import { StartError } from '../errors.ts'
 import type { Service } from '../service.ts'
 import { watchDescriptors } from './descriptors.ts'
@@ -138,10 +139,8 @@ async function listen(server: Server, { host, port }: { host: string; port: numb
   }
 }
 
-function urlOf({ address, family, port }: AddressInfo): string {
-  if (['0.0.0.0', '::'].includes(address)) return `http://localhost:${port}`
-  return family === 'IPv6' ? `http://[${address}]:${port}` : `http://${address}:${port}`
-}
+const urlOf = ({ address, port }: AddressInfo): string =>
+  httpUrl(['0.0.0.0', '::'].includes(address) ? 'localhost' : address, port)
 
 /** Resolves to false when `signal` aborts or has aborted. */
 export const aborted = (signal: AbortSignal): Promise<false> =>

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { checkOriginPattern } from '../config/origins.ts'
 import { StartError } from '../errors.ts'
-import { checkOriginPattern, compileOrigins } from './origin.ts'
+import { compileOrigins } from './origin.ts'
 
 const passes = (pattern: string, origin: string): boolean => compileOrigins([pattern])(origin)
 

@@ -1,8 +1,6 @@
 import { canonicalBracketed, type OriginPattern, parseOriginPattern } from '../config/origins.ts'
 import { StartError } from '../errors.ts'
 
-export { checkOriginPattern } from '../config/origins.ts'
-
 /**
  * Compiles the origin allow-list to a test of an `Origin` header as received. Two header lines arrive joined by a comma
  * and match nothing; an empty one and `null` match nothing either. Throws a configuration StartError on a bad pattern

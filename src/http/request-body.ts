@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { refusal, type ServiceError } from '../errors.ts'
+import { busy, refusal, type ServiceError } from '../errors.ts'
 import { createFairQueue } from '../limits/fair-queue.ts'
 import { inTurn } from '../limits/in-turn.ts'
 import { crowdOf } from '../limits/limiters.ts'
@@ -77,7 +77,6 @@ export class RequestBodies {
   }
 }
 
-const busy = (): ServiceError => refusal('busy', { retry_after: 1 })
 const empty = Buffer.alloc(0)
 
 class Arriving {

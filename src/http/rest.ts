@@ -3,7 +3,7 @@ import { asServiceError } from '../core/boundary.ts'
 import { guardCredential } from '../core/guards.ts'
 import { attemptOf, type Route } from '../core/route.ts'
 import { refusal, tellOutcome } from '../errors.ts'
-import { badTextIssue, issue, toIssues } from '../wire/issues.ts'
+import { badTextIssue, toIssues } from '../wire/issues.ts'
 import { withRules } from '../wire/rules.ts'
 import {
   type EdgeReply,
@@ -13,6 +13,7 @@ import {
   jsonReply,
   readJsonText,
   refuseOtherTypes,
+  refuseQuery,
   type Sender,
 } from './exchange.ts'
 import { isObject, parseText, type RequestInfo } from './jsonrpc.ts'
@@ -67,12 +68,6 @@ export async function runRoute(
     const cookie = clears ? sessionCookie.clear() : refused.cookie
     return flatReply(refused.status, refused.data, cookie === undefined ? {} : { 'set-cookie': cookie })
   }
-}
-
-function refuseQuery(query: URLSearchParams): void {
-  const [unknown] = query.keys()
-  if (unknown !== undefined)
-    throw refusal('invalid_query_params', { issues: [issue([unknown.slice(0, 64)], 'unrecognized_keys')] })
 }
 
 async function readInput(

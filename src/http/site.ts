@@ -2,7 +2,7 @@ import { pagePaths } from '../config/rules/rules.ts'
 import type { App } from '../core/app.ts'
 import { refusal } from '../errors.ts'
 import { type Entry, type Form, metaOf, readBuilt } from './built-site.ts'
-import type { EdgeReply, EdgeRequest } from './exchange.ts'
+import { type EdgeReply, type EdgeRequest, matchesEtag } from './exchange.ts'
 import { wantsPage } from './home.ts'
 
 /**
@@ -50,7 +50,7 @@ export function createSite({ config, log }: Pick<App, 'config' | 'log'>, folder 
       etag,
       ...(coding !== 'identity' && { 'content-encoding': coding === 'br' ? 'br' : 'gzip' }),
     }
-    if (isKnown(header('if-none-match'), etag)) return { status: 304, headers, body: null }
+    if (matchesEtag(header('if-none-match'), etag)) return { status: 304, headers, body: null }
     return { status: 200, headers: { ...headers, 'content-type': entry.type }, body: bytes }
   }
   return { answers, answer }
@@ -71,6 +71,3 @@ function codingOf(entry: Entry, sent = ''): 'br' | 'gzip' | 'identity' {
   )
   return (['br', 'gzip'] as const).find((coding) => entry[coding] && taken.has(coding)) ?? 'identity'
 }
-
-export const isKnown = (sent: string | undefined, etag: string): boolean =>
-  (sent?.split(',') ?? []).some((one) => ['*', etag, `W/${etag}`].includes(one.trim()))

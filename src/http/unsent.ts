@@ -34,6 +34,7 @@ const sweepMs = 250
  * too much is unsent.
  */
 const cutsMax = 4
+
 class Unsent {
   bytes = 0
   readonly #holders = new Set<Holder>()

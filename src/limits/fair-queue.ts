@@ -1,6 +1,6 @@
-import { refusal } from '../errors.ts'
+import { busy } from '../errors.ts'
 
-export interface FairQueue {
+interface FairQueue {
   /** Runs a job when its turn comes; rejects with `busy` (503) if the queue has no place for it or it was evicted. */
   run<T>(from: string, job: () => Promise<T>): Promise<T>
   /** True if a job would be accepted now without evicting another. */
@@ -70,5 +70,3 @@ export function createFairQueue(ahead: number, capacity: number): FairQueue {
     },
   }
 }
-
-const busy = (): Error => refusal('busy', { retry_after: 1 })

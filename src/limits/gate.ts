@@ -1,12 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { refusal } from '../errors.ts'
+import { busy, refusal } from '../errors.ts'
 
 /**
  * Divides the pooled connections among callers, so that no caller (an account, or an address without one) takes
  * them from the others. `perCaller`: the most connections that one caller uses at once; null: no limit. `reads`:
  * the most that all callers use for reads, whose answers may be large and must fit into memory together.
  */
-export type GateOptions = { perCaller: number | null; reads: number }
+type GateOptions = { perCaller: number | null; reads: number }
 
 /** Equals the time that a request waits for a pooled connection. */
 const waitMs = 5_000
@@ -78,7 +78,7 @@ export class Gate {
       this.#take(caller, isRead)
       return undefined
     }
-    if (caller.waiting.length >= waitingMax) throw refusal('busy', { retry_after: 1 })
+    if (caller.waiting.length >= waitingMax) throw busy()
     return this.#wait(key, caller, isRead)
   }
 

@@ -14,7 +14,7 @@ import { createPostgresLimiter } from './postgres-limiter.ts'
  * REST limiters hold a slot while an attempt runs and charge it by its outcome; RPC limiters charge every
  * call that reaches them.
  */
-export const restLimiters = [
+const restLimiters = [
   'login_ip',
   'login_account',
   'second_factor',
@@ -102,7 +102,7 @@ const defaultPerIp = { max: 600, seconds: 900 }
 const widerFactor = 10
 
 /** Makes the limiter of a name; all nodes use the same names. */
-export type LimiterStore = (name: string, rule: { max: number; windowMs: number }) => Limiter
+type LimiterStore = (name: string, rule: { max: number; windowMs: number }) => Limiter
 
 const memoryStore: LimiterStore = (_name, rule) => createMemoryLimiter(rule)
 
@@ -110,7 +110,7 @@ const memoryStore: LimiterStore = (_name, rule) => createMemoryLimiter(rule)
 export const limiterStore = ({ limit_store }: Config, db: Database, log: Log): LimiterStore =>
   limit_store === 'memory' ? memoryStore : (name, rule) => createPostgresLimiter({ db, log, name, ...rule })
 
-/** `rest`: slots held by attempts. The others separate the axes of a method group; /48s exist for both. */
+/** `rest` is for attempts, `account` and `ip` for calls of a method group; a /48 counts the network of an address. */
 type Space = 'rest' | 'account' | 'ip' | 'rest /48' | 'ip /48'
 
 /** A limiter that is watched; each function throws `rate_limited`. */

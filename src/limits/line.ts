@@ -1,4 +1,4 @@
-import { refusal } from '../errors.ts'
+import { busy } from '../errors.ts'
 import type { Held, Limiter, Refused } from './limiter.ts'
 
 /** Attempts per key that may wait on a node; more are refused as `busy`. */
@@ -45,7 +45,7 @@ export function withLines(limiter: Limiter): Limiter {
       lines.set(key, made)
       void serve(limiter, key, made, () => lines.delete(key))
     } else if (line.waiting.length < lineMax) line.waiting.push(waiter)
-    else throw refusal('busy', { retry_after: 1 })
+    else throw busy()
     return waiter.promise
   }
 

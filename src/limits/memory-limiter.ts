@@ -1,6 +1,6 @@
 import { grainOf, type Held, type Limiter, type Refused } from './limiter.ts'
 
-export type MemoryLimiterOptions = {
+type MemoryLimiterOptions = {
   max: number
   windowMs: number
   /** Max buckets; beyond it the one charged longest ago is evicted. */

@@ -4,7 +4,7 @@ import { repeatCause } from '../db/servers/failure.ts'
 import type { Log } from '../log/log.ts'
 import { grainOf, type Limiter, type Refused } from './limiter.ts'
 
-export type PostgresLimiterOptions = {
+type PostgresLimiterOptions = {
   db: Database
   log: Log
   /** Separates its buckets from those of other limiters. */

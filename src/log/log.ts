@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Log } from './events.ts'
-import { createOutput, type Output, standardOutputFd } from './output.ts'
+import { Output, standardOutputFd } from './output.ts'
 import { withoutRepeats } from './repeats.ts'
 import { textLines } from './text.ts'
 
@@ -9,7 +9,7 @@ export type { EventLine, Log, LogLine } from './events.ts'
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 /** What every line of a process carries: its node, and the trace that it belongs to. */
-export type EveryLine = { node?: string; trace?: () => object | undefined }
+type EveryLine = { node?: string; trace?: () => object | undefined }
 
 /** A log of JSON lines with `time`, `level` (as a word) and `msg`. */
 export function createLog(level: string, stream: DestinationStream, { node, trace }: EveryLine = {}): Logger {
@@ -58,7 +58,7 @@ export function openLog(
 }
 
 function openStandardOutput(): Output {
-  const out = createOutput(standardOutputFd(), (dropped) => reportDropped(dropped))
+  const out = new Output(standardOutputFd(), (dropped) => reportDropped(dropped))
   process.once('exit', () => out.flushSync())
   return out
 }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, expect, it, onTestFinished } from 'vitest'
-import { createOutput } from './output.ts'
+import { Output } from './output.ts'
 
 let count = 0
 const dir = await mkdtemp(join(tmpdir(), 'ck-log-'))
@@ -23,7 +23,7 @@ function pipe(): { reader: number; writer: number } {
 
 it('every line that is held reaches a late reader once and in order, then how many are missing', async () => {
   const { reader, writer } = pipe()
-  const out = createOutput(writer, (dropped) => out.write(`missing ${dropped}\n`))
+  const out = new Output(writer, (dropped) => out.write(`missing ${dropped}\n`))
   const all = 20_000
   for (let number = 0; number < all; number++) {
     out.write(`${numbered(number)}\n`)
@@ -47,7 +47,7 @@ it('lines are in a file after a flush, or without one after a moment', async () 
   const path = join(dir, 'file')
   const file = openSync(path, 'a')
   onTestFinished(() => closeSync(file))
-  const out = createOutput(file)
+  const out = new Output(file)
   out.write('one\n')
   await out.flush(60_000)
   expect(await readFile(path, 'utf8')).toBe('one\n')
@@ -65,7 +65,7 @@ it.each([
 ])('%s holds up neither kind of flush', async (_, open) => {
   const fd = open()
   onTestFinished(() => closeSync(fd))
-  const out = createOutput(fd)
+  const out = new Output(fd)
   out.write('one\n')
   const before = performance.now()
   await out.flush(100)
@@ -76,7 +76,7 @@ it.each([
 function full(): number {
   const { reader, writer } = pipe()
   onTestFinished(() => closeSync(reader))
-  const out = createOutput(writer)
+  const out = new Output(writer)
   out.write('x'.repeat(1_000_000))
   out.flushSync()
   return writer

@@ -9,10 +9,6 @@ const gather = { length: 65_536, ms: 500 }
 const retryMs = { first: 1, max: 50 }
 const farewellMs = 500
 
-/** Once the output takes lines again, `onRoom` is called with the number of lines dropped. */
-export const createOutput = (fd: number, onRoom: (dropped: number) => void = () => {}): Output =>
-  new Output(fd, onRoom)
-
 /**
  * The output of a log. Writing never blocks: if the reader is slow, lines are buffered up to a limit, then dropped
  * and counted.
@@ -34,7 +30,8 @@ export class Output {
   #timer: NodeJS.Timeout | undefined
   #idle = Promise.withResolvers<void>()
 
-  constructor(fd: number, onRoom: (dropped: number) => void) {
+  /** Once the output takes lines again, `onRoom` is called with the number of lines dropped. */
+  constructor(fd: number, onRoom: (dropped: number) => void = () => {}) {
     this.#fd = fd
     this.#onRoom = onRoom
   }

@@ -31,7 +31,7 @@ export type TraceApi = {
   readonly ROOT_CONTEXT: object
 }
 
-export type Span = Pick<ApiSpan, 'setAttribute'>
+type Span = Pick<ApiSpan, 'setAttribute'>
 
 export type Tracer = {
   /**

@@ -3,7 +3,7 @@ import { lockIfLive } from '../accounts/locks.ts'
 import { callerSubject, mutate, type Work } from '../core/mutate.ts'
 import type { RouteHold } from '../core/route.ts'
 import { type Queryable, sql } from '../db/db.ts'
-import { hasReason, refusal } from '../errors.ts'
+import { busy, hasReason, refusal } from '../errors.ts'
 import { isSignupOpen } from '../settings/settings.ts'
 import { isPrivileged } from '../sign-in/privileged.ts'
 import { signIn } from '../sign-in/sign-in.ts'
@@ -41,7 +41,7 @@ async function settled<T>(work: () => Promise<T>): Promise<T> {
       if (!hasReason(error, 'signup_conflict')) throw error
     }
   }
-  throw refusal('busy', { retry_after: 1 })
+  throw busy()
 }
 
 function tryToEnter(context: Context, proven: Proven, wasOpen: boolean): Promise<Finished> {

@@ -21,7 +21,7 @@ export type Bus = {
   close(): Promise<void>
 }
 
-export type Heard = {
+type Heard = {
   signal(signal: Signal): void
   /** The connection was lost for a while: signals may be missing. */
   gap(): void

@@ -26,7 +26,7 @@ export type Committed = {
  * - `account`: all connections of the account close.
  * - `actor`: its streams are rechecked; sockets stay open, their next message is refused.
  * - `role`: a role that came may ask for a stronger credential, so the streams of the account are rechecked.
- * - `node`: what an operator wants of that node changed; it reads it.
+ * - `node`: an operator drained or resumed that node, which reads its row again.
  * - `keeper`: everything that a daemon token opened closes, whichever account it acted for.
  */
 export type Closing =

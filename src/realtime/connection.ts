@@ -13,7 +13,10 @@ export type Connection = {
   readonly daemon?: string | undefined
   /** Called when a node committed a change, with only the notifications and closings that concern this connection. */
   hear(committed: Committed): void
-  /** The credential expired, or the recheck found it or the stream's admin grant gone, or too weak for a role: `role_lost`. */
+  /**
+   * The credential was revoked or expired. `role_lost`: the admin grant of a stream is gone, or a role requires a stronger
+   * credential.
+   */
   lost(reason: 'revoked' | 'expired' | 'role_lost'): void
   /** A newer socket of the account replaced it. */
   displaced?(): void

@@ -37,7 +37,7 @@ export type Hub = {
   stay(): void
 }
 
-export type HubOptions = {
+type HubOptions = {
   db: Database
   log: Log
   /** Max sockets plus streams. */

@@ -130,7 +130,7 @@ it('a role that is no longer registered opens nothing, stays listed, and is ende
 it('a gate of an action that names an unregistered role or credential type stops the start', async () => {
   await expect(testService({ actions: { gated } })).rejects.toMatchObject({
     reason: 'invalid_action',
-    message: 'Action gated: role "teacher" is not registered.',
+    message: 'Action gated: role "teacher" is not registered; declare it in roles.',
   })
   const byPasskey = { ...gated, auth: { ...gated.auth, roles: ['admin'], credential_types: ['passkey'] } }
   await expect(testService({ actions: { byPasskey } })).rejects.toThrow(/credential type "passkey"/)

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import type { Audit, AuditSubject } from '../audit/audit.ts'
+import { type Audit, type AuditSubject, noSubject } from '../audit/audit.ts'
 import type { Carriers } from '../auth/caller.ts'
 import { sessionIdOf, sessionLifetimeSeconds } from '../auth/cookie.ts'
 import { randomToken } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
-import { callerSubject, mutate } from '../core/mutate.ts'
+import { mutate } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { Uuid } from '../wire/types.ts'
 import { rememberAddress } from './addresses.ts'
@@ -142,9 +142,8 @@ export async function endForeignSession(
 ): Promise<void> {
   const old = presentedId(presented)
   if (old === null) return
-  const nobody = callerSubject({ account: null }, ip)
   try {
-    await mutate(app, 'session_revoke', { subject: nobody }, async ({ db, audit }) => {
+    await mutate(app, 'session_revoke', { subject: { ...noSubject, ip } }, async ({ db, audit }) => {
       const ended = await db.first<{ account_id: string }>(sql`
         delete from auth_session where id = ${old} and account_id <> ${account_id}::uuid and expires_at > now()
         returning account_id`)

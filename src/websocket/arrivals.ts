@@ -4,7 +4,7 @@ import { inTurn } from '../limits/in-turn.ts'
 type Text = string | null
 
 /** The min weight of a waiting message: an endless number of empty ones must not wait uncounted. */
-const leastWeight = 64
+const weightMin = 64
 
 /**
  * The messages of one socket, handled in the order of their arrival, each large one in an event loop turn of its own.
@@ -47,4 +47,4 @@ export class Arrivals {
 
 const isLarge = (text: Text): boolean => text !== null && text.length > smallBody
 
-const weightOf = (text: Text): number => Math.max(text?.length ?? 0, leastWeight)
+const weightOf = (text: Text): number => Math.max(text?.length ?? 0, weightMin)

@@ -6,7 +6,7 @@ import { issue } from '../wire/issues.ts'
 import type { Bound } from './bound.ts'
 
 /** What one message of a client asks for. */
-export type Frame =
+type Frame =
   | { kind: 'request'; call: RpcCall; mayHoldBadText: boolean }
   | { kind: 'cancel'; request_id: string | number }
   | { kind: 'refused'; id: Id; error: ServiceError }
@@ -42,7 +42,7 @@ function cancelOf({ jsonrpc, method, params }: Record<string, unknown>): Frame {
 export function heartbeatIssue(params: unknown): ServiceError | undefined {
   const [unknown] = Object.keys(params ?? {})
   if (unknown === undefined) return undefined
-  return refusal('invalid_params', { issues: [issue([unknown.slice(0, 64)], 'unrecognized_keys')] })
+  return refusal('invalid_params', { issues: [issue([unknown], 'unrecognized_keys')] })
 }
 
 /** Encoded notifications, shared by all sockets that receive them. */

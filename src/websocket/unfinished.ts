@@ -9,7 +9,7 @@ export const messageMax = 1_048_576
  */
 const unfinishedMax = 2 * messageMax
 const idlePerMs = 0.25
-/** Bytes of a ping or pong of a client beside its data. */
+/** Bytes of a client's ping or pong besides its data: the head and the mask. */
 const controlHead = 6
 
 /**

@@ -2,8 +2,8 @@ import type { Caller, Carriers } from '../auth/caller.ts'
 import type { Credential } from '../auth/identity.ts'
 import type { App } from '../core/app.ts'
 import { guardStrength, resolveActor } from '../core/guards.ts'
-import { hasReason, refusal, type ServiceError } from '../errors.ts'
-import { type EdgeReply, type EdgeRequest, flatReply, type ReplyHeaders } from '../http/exchange.ts'
+import { busy, hasReason, refusal, type ServiceError } from '../errors.ts'
+import { type EdgeReply, type EdgeRequest, type ReplyHeaders, refusalReply } from '../http/exchange.ts'
 import type { RequestInfo } from '../http/jsonrpc.ts'
 import { issue } from '../wire/issues.ts'
 import type { Bound } from './bound.ts'
@@ -13,7 +13,7 @@ export async function admitUpgrade(app: App, request: EdgeRequest, info: Request
   if (!request.isUpgrade || request.header('upgrade')?.toLowerCase() !== 'websocket')
     return refuse(info, 'upgrade_required', { upgrade: 'websocket', connection: 'upgrade, close' })
   if (!isValid(request)) return refuse(info, 'invalid_upgrade', { 'sec-websocket-version': '13' })
-  if (app.hub.isFull()) throw refusal('busy', { retry_after: 1 })
+  if (app.hub.isFull()) throw busy()
 
   const query = new URLSearchParams(request.query)
   const caller = await app.callers.read(info.carriers, query.has('acting'), info.ip)
@@ -35,8 +35,7 @@ function refuse(
   headers: ReplyHeaders,
 ): EdgeReply {
   trace.reason = reason
-  const { status, data } = refusal(reason)
-  return flatReply(status, data, headers)
+  return refusalReply(reason, headers)
 }
 
 /** The header checks of `ws`, made here so that a refusal has our error body instead of its own. */
@@ -62,7 +61,7 @@ function only({ cookie, bearer, daemon }: Carriers, { type }: Credential): Carri
 
 function defaultActor(query: URLSearchParams, caller: Caller | null): string | null {
   const unknown = [...query.keys()].find((key) => key !== 'acting')
-  if (unknown !== undefined) throw badQuery([issue([unknown.slice(0, 64)], 'unrecognized_keys')])
+  if (unknown !== undefined) throw badQuery([issue([unknown], 'unrecognized_keys')])
   const [acting, ...more] = query.getAll('acting')
   if (acting === undefined) return null
   if (more.length > 0) throw badQuery([issue(['acting'], 'invalid_type')])

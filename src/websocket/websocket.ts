@@ -2,14 +2,14 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import type { App } from '../core/app.ts'
-import { refusal } from '../errors.ts'
+import { busy } from '../errors.ts'
 import { type EdgeReply, type EdgeRequest, flatReply, requestHead } from '../http/exchange.ts'
 import type { Bound } from './bound.ts'
 import { bodyBehind, respond } from './declined.ts'
 import { Socket } from './socket.ts'
 import { messageMax, Unfinished } from './unfinished.ts'
 
-export type Sockets = {
+type Sockets = {
   /** For `server.on('upgrade', …)`: opens a WebSocket or refuses with a full HTTP response. Never throws. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void
   /** Resolves when no socket is open and no upgrade is in progress; `cut` destroys those left. */
@@ -75,7 +75,7 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
     const { opens, headers } = reply
     const { answer_stall_ms } = app.config
     if (!opens) return respond(request, socket, reply, answer_stall_ms)
-    if (app.hub.isFull()) return respond(request, socket, busy(headers), answer_stall_ms)
+    if (app.hub.isFull()) return respond(request, socket, busyReply(headers), answer_stall_ms)
     extra.set(request, headers)
     server.handleUpgrade(request, socket, head, (ws) => {
       unfinished.watch(ws, socket)
@@ -123,8 +123,8 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
 }
 
 /** Takes the headers of the 101 that the edge has made. */
-function busy(headers: EdgeReply['headers']): EdgeReply {
-  const { status, data } = refusal('busy', { retry_after: 1 })
+function busyReply(headers: EdgeReply['headers']): EdgeReply {
+  const { status, data } = busy()
   const reply = flatReply(status, data)
   return { ...reply, headers: { ...reply.headers, ...headers } }
 }

@@ -21,7 +21,7 @@ const messages = {
   invite_identifier_required: 'Give an email, a username or both.',
 } as const
 
-export type IssueCode = keyof typeof messages
+type IssueCode = keyof typeof messages
 export type IssuePath = (string | number)[]
 export type Issue = { path: IssuePath; code: IssueCode; message: string }
 

@@ -15,7 +15,6 @@ export type JsonSchema = {
   allOf?: JsonSchema[]
   items?: JsonSchema
   properties?: Record<string, JsonSchema>
-  propertyNames?: JsonSchema
   required?: string[]
   additionalProperties?: JsonSchema | boolean
   minimum?: number
@@ -63,8 +62,8 @@ function stringText({ format, minLength, maxLength }: JsonSchema): string {
 
 function fields(properties: Record<string, JsonSchema>, required: string[]): string {
   const parts = Object.entries(properties).map(([name, schema]) => {
-    const usual = schema.default === undefined ? '' : ` = ${JSON.stringify(schema.default)}`
-    return `${name}${required.includes(name) ? '' : '?'}: ${typeText(schema)}${usual}`
+    const byDefault = schema.default === undefined ? '' : ` = ${JSON.stringify(schema.default)}`
+    return `${name}${required.includes(name) ? '' : '?'}: ${typeText(schema)}${byDefault}`
   })
   if (parts.length === 0) return '{}'
   const line = `{ ${parts.join(', ')} }`

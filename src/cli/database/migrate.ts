@@ -153,7 +153,7 @@ function runnerText({ pid, address, seconds, index, waits_for }: RunnerStatus): 
 
 export const migrate = group({
   name: 'migrate',
-  usual: 'run',
+  defaultWord: 'run',
   summary: 'Migrate the database to the schema of this version, while nodes keep running.',
   details:
     'A step of kind `contract` is refused while a live node needs what the step removes. To continue an interrupted run,\nrun it again.\n\nExamples:\n  cellkeep migrate plan\n  cellkeep migrate\n  cellkeep migrate status --watch',

@@ -1,5 +1,5 @@
 /** An error needs attention now and decides the exit code; a warning may be intended, or can wait. */
-export type Level = 'error' | 'warning'
+type Level = 'error' | 'warning'
 
 const warnings = new Set([
   'metrics_exposed',

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { actions } from '../../actions.ts'
 import { CellkeepError, createClient, TransportError } from '../../client/client.ts'
 import { loadConfig } from '../../config/file.ts'
+import { httpUrl } from '../../config/ip.ts'
 import { ServiceError, StartError } from '../../errors.ts'
 import { readPrivateFile, replacePrivateFile } from '../../files/private-file.ts'
 import type { Reason } from '../../reasons.ts'
@@ -33,7 +34,7 @@ export async function serverUrl(io: CommandIo, option: string | undefined): Prom
   }
   const { config } = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
   const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host
-  return `http://${host.includes(':') ? `[${host}]` : host}:${config.port}`
+  return httpUrl(host, config.port)
 }
 
 /**

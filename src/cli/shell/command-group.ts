@@ -9,18 +9,18 @@ export function group(spec: {
   summary: string
   details?: string
   commands: readonly Command[]
-  /** The word that may be omitted. */
-  usual?: string
+  /** The word that may be left out. */
+  defaultWord?: string
 }): Command {
-  const { name, commands, usual = name } = spec
+  const { name, commands, defaultWord = name } = spec
   const words = [...new Set(commands.map(wordOf))].filter((word) => word !== name)
-  const mayBeLeftOut = commands.some((one) => one.name === usual)
+  const mayBeLeftOut = commands.some((one) => one.name === defaultWord)
   return {
     ...spec,
     usage: `${name} ${words.join('|')}`,
     run: async (given, io) => {
       const isLeftOut = mayBeLeftOut && (given[0] ?? '-').startsWith('-')
-      const [word = '', ...args] = isLeftOut ? [usual, ...given] : given
+      const [word = '', ...args] = isLeftOut ? [defaultWord, ...given] : given
       const forms = commands.filter((one) => wordOf(one) === word)
       const flagged = forms.find(
         (one) => flagsOf(one).length > 0 && flagsOf(one).every((flag) => args.includes(flag)),

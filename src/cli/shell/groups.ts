@@ -17,7 +17,7 @@ import { top } from '../top/top.ts'
 import { alone, type Command, perhaps } from './command.ts'
 import { group, wordOf } from './command-group.ts'
 import { completion } from './completion.ts'
-import { operationCommand } from './operation-command.ts'
+import { isCommanded, operationCommand } from './operation-command.ts'
 
 type About = { summary: string; details?: string; commands?: readonly Command[] }
 
@@ -98,11 +98,9 @@ const sections: Record<string, Record<string, Command | About | null>> = {
   'The database': { migrate, backup, restore, reindex, cleanup: null },
 }
 
-const declared = Object.values(operations as unknown as Record<string, Operation>).flatMap((operation) =>
-  operation.command
-    ? [{ word: wordOf(operation.command), command: operationCommand(operation as never) }]
-    : [],
-)
+const declared = Object.values(operations as unknown as Record<string, Operation>)
+  .filter(isCommanded)
+  .map((operation) => ({ word: wordOf(operation.command), command: operationCommand(operation) }))
 
 /** The command of this name, or the group of all commands that begin with this word. */
 function filled(word: string, about: Command | About | null): Command {

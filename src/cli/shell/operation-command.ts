@@ -13,9 +13,11 @@ import { type Argument, argumentOf, optionsOf, usageOf, valueFrom, wordsOf } fro
 
 type Input = Record<string, unknown>
 type Run = (app: App, input: Input, operator: typeof cli) => Promise<unknown>
+/** An operation that declares a command. */
+type Commanded = Operation & { command: AnyCommand }
 
 /** The command of an operation: its arguments become the input, the result becomes text. */
-export function operationCommand(operation: Operation & { command: AnyCommand }): Command {
+export function operationCommand(operation: Commanded): Command {
   const { command, doc, input, errors } = operation
   const given = Object.entries(command.args ?? {}).map(([key, source]) =>
     argumentOf(key, source as Parameters<typeof argumentOf>[1], input.shape[key]),
@@ -35,12 +37,14 @@ export function operationCommand(operation: Operation & { command: AnyCommand })
       ...(command.lines && { out: { type: 'string' as const } }),
     },
     args: Number.POSITIVE_INFINITY,
-    run: (call) => run(operation as unknown as Run & typeof operation, given, call),
+    run: (call) => run(operation as unknown as Run & Commanded, given, call),
   })
 }
 
-async function run(operation: Run & Operation, given: readonly Argument[], call: Call): Promise<number> {
-  const command = operation.command as AnyCommand
+export const isCommanded = (operation: Operation): operation is Commanded => operation.command !== undefined
+
+async function run(operation: Run & Commanded, given: readonly Argument[], call: Call): Promise<number> {
+  const { command } = operation
   const words = wordsOf(given, call.args, call.options)
   // Arguments are parsed before the database is opened, so that a typo fails at once.
   const literal = literalsOf(given, words)
@@ -86,14 +90,14 @@ function parsed(parse: () => unknown): unknown {
 
 /** Prints a table (paged or whole), a stream of lines, or one result with its phrase. */
 async function show(
-  operation: Run & Operation,
+  operation: Run & Commanded,
   app: App,
   input: Input,
   said: Choice,
   { out, io, options }: Call,
   interrupt: AbortSignal,
 ): Promise<number> {
-  const { table, lines, done, phrase, failed } = operation.command as AnyCommand
+  const { table, lines, done, phrase, failed } = operation.command
   const isPaged = 'cursor' in operation.input.shape
   if (table && isPaged) {
     const pages = pagesOf(async (cursor) => {

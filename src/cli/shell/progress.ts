@@ -11,7 +11,7 @@ const rateAfterMs = 1000
 
 /**
  * Runs long work and shows its progress on one line of the terminal, which is removed at the end. If standard error is
- * no terminal, a line is written every so many seconds, by default never; with `fields` as JSON.
+ * no terminal, a line is written every `everySeconds`, as JSON if there are `fields`; 0, the default, writes none.
  */
 export async function withProgress<T>(
   { stderr }: Pick<CommandIo, 'stderr'>,

@@ -7,10 +7,10 @@ import type { OnProgress, Runner } from './runner.ts'
 import type { Step } from './steps.ts'
 
 const firstRows = 500
-const mostRows = 5000
+export const rowsMax = 5000
 /** Smaller batches are hardly shorter, and pay the fixed cost of a batch more often. */
-const leastRows = 100
-/** A batch holds the locks of its rows for about as long. */
+const rowsMin = 100
+/** How long a batch should take, and so hold the locks of its rows. */
 const batchMs = 200
 
 /**
@@ -28,13 +28,13 @@ export async function runBackfill(runner: Runner, step: Step, onProgress?: OnPro
     onProgress?.(done, total)
     if (isOver) return
     const ms = performance.now() - begun
-    limit = Math.max(leastRows, Math.min(mostRows, limit * 2, Math.floor((limit * batchMs) / ms)))
+    limit = Math.max(rowsMin, Math.min(rowsMax, limit * 2, Math.floor((limit * batchMs) / ms)))
     for (let s = lag; s > runner.patience.lagS; s = await replicaLag(client))
       await pause(1000, undefined, runner)
   }
 }
 
-export type Batch = { isOver: boolean; done: number; total: number; lag: number }
+type Batch = { isOver: boolean; done: number; total: number; lag: number }
 
 /** Under the lock of its record, so that a second runner finds the cursor that the first one left. */
 export async function runBatch(client: pg.Client, { name, text }: Step, limit: number): Promise<Batch> {

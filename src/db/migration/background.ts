@@ -1,7 +1,7 @@
 import type { Log } from '../../log/log.ts'
 import type { Connection } from '../servers/connection.ts'
 import { type MigrateOptions, migrate } from './migrate.ts'
-import type { Step } from './steps.ts'
+import { namesOf, type Step } from './steps.ts'
 
 /** How long until a node retries steps that failed or that another node was running. */
 const againMs = 30_000
@@ -54,5 +54,3 @@ export function startBackgroundSteps(
     await running
   }
 }
-
-const namesOf = (steps: readonly Step[]): string[] => steps.map(({ name }) => name)

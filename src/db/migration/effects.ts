@@ -1,7 +1,7 @@
 import { type Step, statementsOf } from './steps.ts'
 
 /** The locks that steps take on tables that exist, weakest first. */
-export const locks = [
+const locks = [
   'ACCESS SHARE',
   'ROW EXCLUSIVE',
   'SHARE UPDATE EXCLUSIVE',

@@ -8,11 +8,11 @@ import { dial } from '../servers/dial.ts'
 import { databaseRefusal, takesNoWrites } from '../servers/failure.ts'
 import { textOf, unreachable } from '../servers/unreachable.ts'
 import { longLock, runnerLock, underLock } from './lock.ts'
-import { usualPatience } from './patience.ts'
+import { defaultPatience } from './patience.ts'
 import { type Comparison, compare, readRecords } from './records.ts'
 import { runFresh, runStep } from './run.ts'
 import type { Around, Patience, Runner } from './runner.ts'
-import { migrationsDirectory, readSteps, refuse, type Step } from './steps.ts'
+import { migrationsDirectory, namesOf, readSteps, refuse, type Step } from './steps.ts'
 
 export type MigrateOptions = {
   /**
@@ -59,7 +59,7 @@ export async function migrateOn(
     connect: () => connect(connection),
     schema: connection.schema,
     around: options.around ?? ((_step, work) => work()),
-    patience: { ...usualPatience, ...options.patience },
+    patience: { ...defaultPatience, ...options.patience },
     signal,
     at: 'reading the recorded migrations',
   }
@@ -141,7 +141,7 @@ async function apply(
 }
 
 function requireExpanded(pending: readonly Step[]): void {
-  const names = pending.filter(({ kind }) => kind === 'expand').map(({ name }) => name)
+  const names = namesOf(pending.filter(({ kind }) => kind === 'expand'))
   if (names.length === 0) return
   throw refuse(
     'migration_pending',

@@ -3,7 +3,7 @@ import pg from 'pg'
 import type { Patience, Runner } from './runner.ts'
 import { refuse } from './steps.ts'
 
-export const usualPatience: Patience = { lockMs: 2_000, tries: 20, pauseMs: [500, 5_000], lagS: 5 }
+export const defaultPatience: Patience = { lockMs: 2_000, tries: 20, pauseMs: [500, 5_000], lagS: 5 }
 
 /**
  * Runs `work` in one transaction that waits only briefly for locks, because other statements on the same table queue
@@ -26,8 +26,8 @@ export async function patiently<T>(runner: Runner, work: (client: pg.Client) => 
         if (!isBlocked(error)) throw error
         if (tried >= tries) throw refuse('migration_lock_timeout', lockText(runner, watch?.seen()), error)
         watch ??= await watchBlockers(runner)
-        const [least, most] = pauseMs
-        const wait = least + Math.random() * Math.min(most - least, least * 2 ** tried)
+        const [min, max] = pauseMs
+        const wait = min + Math.random() * Math.min(max - min, min * 2 ** tried)
         await pause(wait, undefined, { signal: runner.signal })
       }
     }

@@ -2,15 +2,20 @@ import type pg from 'pg'
 import { isOlder, refuse, type Step } from './steps.ts'
 
 /** A step that the database has, or has begun. */
-export type Record = { name: string; needs: string | null; state: 'running' | 'done' }
+type StepRecord = { name: string; needs: string | null; state: 'running' | 'done' }
+
+/** Whether the search path leads to a table of this name. */
+export async function hasTable(client: pg.Client, name: string): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>('select to_regclass($1) is not null as found', [
+    name,
+  ])
+  return rows[0]?.found === true
+}
 
 /** Also reads tables of old versions whose records had only a name; those steps are done. */
-export async function readRecords(client: pg.Client): Promise<Record[]> {
-  const found = await client.query<{ found: boolean }>(
-    `select to_regclass('schema_migration') is not null as found`,
-  )
-  if (!found.rows[0]?.found) return []
-  const { rows } = await client.query<Record>(
+export async function readRecords(client: pg.Client): Promise<StepRecord[]> {
+  if (!(await hasTable(client, 'schema_migration'))) return []
+  const { rows } = await client.query<StepRecord>(
     `select name, to_jsonb(m) ->> 'needs' as needs, coalesce(to_jsonb(m) ->> 'state', 'done') as state
      from schema_migration m order by name`,
   )
@@ -59,7 +64,7 @@ export async function recordBegun(client: pg.Client, { name, kind, needs }: Step
 export type Comparison = { pending: Step[]; newer: string[] }
 
 /** Throws unless the records are those of this version or of a compatible one. */
-export function compare(steps: readonly Step[], records: readonly Record[], version: string): Comparison {
+export function compare(steps: readonly Step[], records: readonly StepRecord[], version: string): Comparison {
   const known = new Map(steps.map((step) => [step.name, step]))
   const done = new Set(records.filter(({ state }) => state === 'done').map(({ name }) => name))
   const unknown = records.filter(({ name }) => !known.has(name))
@@ -84,7 +89,7 @@ export function compare(steps: readonly Step[], records: readonly Record[], vers
 }
 
 /** Steps recorded without a kind say nothing about which versions may run beside them. */
-function requireCompatible(unknown: readonly Record[], version: string): void {
+function requireCompatible(unknown: readonly StepRecord[], version: string): void {
   const above = unknown.filter(({ needs }) => needs === null || isOlder(version, needs))
   if (above.length === 0) return
   const named = above.map(({ name, needs }) => (needs === null ? name : `${name} needs ${needs}`))

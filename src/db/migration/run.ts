@@ -1,8 +1,8 @@
 import pg from 'pg'
-import { runBackfill, runBatch } from './backfill.ts'
+import { rowsMax, runBackfill, runBatch } from './backfill.ts'
 import { runIndex } from './indexes.ts'
 import { patiently } from './patience.ts'
-import { makeRecords, recordBegun, recordDone } from './records.ts'
+import { hasTable, makeRecords, recordBegun, recordDone } from './records.ts'
 import type { Runner } from './runner.ts'
 import { isOlder, refuse, type Step } from './steps.ts'
 
@@ -24,7 +24,7 @@ export async function runFresh(runner: Runner, steps: readonly Step[]): Promise<
 async function runAlone(client: pg.Client, step: Step): Promise<void> {
   if (step.kind === 'backfill') {
     await recordBegun(client, step)
-    while (!(await runBatch(client, step, 5000)).isOver);
+    while (!(await runBatch(client, step, rowsMax)).isOver);
     return
   }
   // A transaction cannot build an index concurrently, and an empty database has no other users.
@@ -56,8 +56,7 @@ export const nodesBelow = async (client: pg.Client, needs: string): Promise<stri
 
 /** The recently seen nodes, also of a database from before there was a table of them. */
 export async function aliveNodes(client: pg.Client): Promise<{ name: string; version: string }[]> {
-  const { rows: found } = await client.query(`select to_regclass('node') is not null as found`)
-  if (!found[0].found) return []
+  if (!(await hasTable(client, 'node'))) return []
   const { rows } = await client.query<{ name: string; version: string }>(
     `select name, version from node
      where seen_at between now() - interval '15 seconds' and now() + interval '15 seconds' order by name`,

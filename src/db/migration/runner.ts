@@ -1,17 +1,19 @@
 import type pg from 'pg'
 import type { Step } from './steps.ts'
 
-/** Rows or blocks done, of about so many. */
+/** Gets how many rows or blocks are done, and about how many there are. */
 export type OnProgress = (done: number, of?: number) => void
 
 /** Runs the work of one step, and may show how far it is. */
 export type Around = (step: Step, work: (onProgress?: OnProgress) => Promise<void>) => Promise<void>
 
 export type Patience = {
-  /** How long a step may wait for a lock while others wait behind it, how often it tries, and pauses in between. */
+  /** How long a step may wait for a lock while others wait behind it. */
   lockMs: number
+  /** How often it tries to get one. */
   tries: number
-  pauseMs: readonly [number, number]
+  /** The shortest and the longest pause between tries. */
+  pauseMs: readonly [min: number, max: number]
   /** How far a replica may be behind while columns are filled. */
   lagS: number
 }

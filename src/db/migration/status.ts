@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { longLock, runnerLock } from './lock.ts'
 import { type Blocker, blockersOf } from './patience.ts'
+import { hasTable } from './records.ts'
 import type { Kind, Step } from './steps.ts'
 
 export type StepStatus = {
@@ -29,11 +30,10 @@ export type MigrationStatus = { steps: StepStatus[]; runners: RunnerStatus[] }
 
 type Row = Omit<StepStatus, 'step' | 'state'> & { name: string; state: 'running' | 'done' }
 
-/** Where the steps are. `steps` are those of this version; the database may have more. */
+/** The state of each step, and who runs one. `steps` are those of this version; the database may have more. */
 export async function statusOf(client: pg.Client, steps: readonly Step[]): Promise<MigrationStatus> {
   const runners = await runnersOf(client)
-  const { rows: found } = await client.query(`select to_regclass('schema_migration') is not null as found`)
-  const { rows } = found[0].found
+  const { rows } = (await hasTable(client, 'schema_migration'))
     ? await client.query<Row>(
         `select name, coalesce(r.kind, 'expand') as kind, coalesce(r.state, 'done') as state, r.started_at,
                 coalesce(r.done_at, case when coalesce(r.state, 'done') = 'done' then applied_at end) as done_at,

@@ -18,6 +18,8 @@ export type Step = {
   text: string
 }
 
+export const namesOf = (steps: readonly Step[]): string[] => steps.map(({ name }) => name)
+
 /** The migrations of a directory in order; a name is the file name without `.sql`. */
 export function migrationNames(directory: string = migrationsDirectory): string[] {
   let files: string[]

@@ -6,7 +6,7 @@ import { Unfit } from './unfit.ts'
 export type Trouble = 'db_unreachable' | 'db_read_only' | 'db_other_database' | 'stale_primary'
 
 /** Whether there is a primary. While there is none, one probe at a time looks for it. */
-export type Breaker = {
+type Breaker = {
   readonly isAway: boolean
   /** The primary has been away for so long that calls are refused at once. */
   readonly isOpen: boolean

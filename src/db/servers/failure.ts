@@ -25,6 +25,9 @@ const damage = new Set(['58P01', '58030', 'XX001', 'XX002'])
 export const isDamage = (error: unknown): error is pg.DatabaseError =>
   error instanceof pg.DatabaseError && damage.has(error.code ?? '')
 
+/** For a promise that is awaited later: resolves to the error instead of rejecting unhandled. */
+export const asError = (error: unknown): Error => error as Error
+
 export const codeOf = (error: unknown): string =>
   typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : ''
 

@@ -19,8 +19,8 @@ export type Primary = {
   /** True if nothing since this connection was admitted casts doubt on its server. */
   isCertain(client: pg.Client): boolean
   /**
-   * Admits a connection anew, or cuts it and resolves to false. That a reader goes on does not show that there are
-   * connections for writes.
+   * Admits a connection anew, or cuts it and resolves to false. A reader that is still fit does not show that
+   * connections for writes can be opened.
    */
   isStillFit(client: pg.Client, of?: 'reader'): Promise<boolean>
   /**
@@ -44,7 +44,7 @@ export type Primary = {
   close(): void
 }
 
-export type Session = Pick<pg.ClientConfig, 'application_name' | 'pipeline' | 'query_timeout' | 'options'>
+type Session = Pick<pg.ClientConfig, 'application_name' | 'pipeline' | 'query_timeout' | 'options'>
 
 type PrimaryOptions = Pick<Dial, 'connection' | 'config'> & {
   limits: Limits
@@ -62,7 +62,7 @@ type PrimaryOptions = Pick<Dial, 'connection' | 'config'> & {
 
 /** The most calls that wait for a primary. */
 const waitingMax = 1_000
-/** After so long without an answer to running statements, another connection checks whether the primary has changed. */
+/** If no running statement is answered for this long, another connection checks whether the primary has changed. */
 const silenceMs = 1_000
 const askMs = 2_000
 /**

@@ -3,7 +3,7 @@ import pg from 'pg'
 import type { Log } from '../../log/log.ts'
 import { type Database, type Sql, sql } from '../db.ts'
 import { type ExpectedColumns, expectedColumns, requireColumns } from '../migration/expected-columns.ts'
-import { readSteps, type Step } from '../migration/steps.ts'
+import { namesOf, readSteps, type Step } from '../migration/steps.ts'
 import { readOnlyDefault } from './admission.ts'
 import type { Trouble } from './breaker.ts'
 
@@ -19,7 +19,7 @@ export type Readiness = {
   end(): void
 }
 
-export type ReadinessOptions = {
+type ReadinessOptions = {
   /** Default: every table of schema.sql. */
   expected?: ExpectedColumns
   /** Default: those of this version. */
@@ -39,8 +39,8 @@ const soonMs = 400
 
 /**
  * Checks that the database answers, takes writes and has every column and expanding migration of this version, and
- * that the user may write.
- * What is missing is only logged, once per change. Throws a StartError if there is nothing to compare with.
+ * that the user may write. What is missing is only logged, once per change. Throws a StartError if there is nothing to
+ * compare with.
  */
 export function createReadiness(
   db: Pick<Database, 'point' | 'primary'>,
@@ -165,8 +165,6 @@ function missing(expected: ExpectedColumns, steps: readonly Step[]): Sql {
      union all
     select ${newer} where exists (select from schema_migration where name <> all (${namesOf(steps)}::text[]))`
 }
-
-const namesOf = (steps: readonly Step[]): string[] => steps.map(({ name }) => name)
 
 async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()

@@ -27,7 +27,7 @@ export type Replica = {
   readonly running: number
   /** How long the last fence took to be replayed; grows while one is not replayed yet, or while the server is away. */
   readonly lagMs: number
-  /** It is known whether it is fit. */
+  /** Resolves once it is known whether it is fit. */
   readonly judged: Promise<void>
   readonly load: Pool['load']
   /** Undefined if it has not replayed everything below the fence. An error may concern only this server. */
@@ -35,7 +35,7 @@ export type Replica = {
   close(): Promise<void>
 }
 
-export type ReplicaContext = DatabaseOptions & {
+type ReplicaContext = DatabaseOptions & {
   pool: Pool
   fence: Fence
   clock: Clock
@@ -44,14 +44,14 @@ export type ReplicaContext = DatabaseOptions & {
   onChange(why: unknown): void
 }
 
-/** A server that does not answer for so long is out of use. */
+/** A server that has not answered for this long is not used. */
 const silenceMs = 1_000
 const probeMs = 1_000
 const failuresMax = 2
 const pausesMs = [1, 3, 10, 30, 100]
 
 export function openReplica(connection: Connection, context: ReplicaContext): Replica {
-  const { pool, fence, clock, lagMaxMs, onChange, hasNames = true, onStatement } = context
+  const { pool, fence, clock, lagMaxMs, onChange } = context
   const { receiving, observer, noteLostName } = pool
   const { admission } = pool.primary
   const limits = limitsOf(context)
@@ -95,6 +95,7 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
   const failed = (error: unknown): void => {
     if (isFit) change(false, error)
   }
+  const readOn = fencedReader(context, isPooled)
   const slots = openSlots(
     {
       connect: () =>
@@ -125,26 +126,6 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
       onError: () => {},
     },
   )
-  const send = (slot: Slot, query: Sql): Promise<Answered> => {
-    const statement = hasNames ? compile(query) : nameless(query)
-    onStatement?.(statement.text)
-    return answered(slot, statement)
-  }
-  const readOn = async (slot: Slot, query: Sql, fence: number): Promise<Answered | undefined> => {
-    const begun = isPooled && slot.query('begin read only')
-    const check = send(slot, replayed(fence))
-    const answer = send(slot, query)
-    // Asked after the read: a standby promoted meanwhile may have shown data that the primary never had.
-    const remains = send(slot, inRecovery)
-    const ended = isPooled && slot.query('commit')
-    const [settled, ...others] = await Promise.allSettled([check, answer, remains, begun, ended])
-    if (settled.status === 'rejected') throw settled.reason
-    // Checked before errors: the read may have failed because something is not replayed yet.
-    if (settled.value.rows.length === 0) return undefined
-    for (const one of others) if (one.status === 'rejected') throw one.reason
-    if ((await remains).rows.length === 0) throw new Unfit('read_only', 'the server was promoted')
-    return await answer
-  }
   const ask = async (client: pg.Client): Promise<number> => {
     const timer = setTimeout(() => cut(client), silenceMs)
     try {
@@ -231,6 +212,33 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
       await Promise.all([slots.close(), watching])
       await watcher?.end().catch(() => {})
     },
+  }
+}
+
+/** Reads on a connection to a standby; resolves to undefined if it has not replayed everything below the fence. */
+function fencedReader(
+  { hasNames = true, onStatement }: Pick<DatabaseOptions, 'hasNames' | 'onStatement'>,
+  isPooled: boolean,
+) {
+  const send = (slot: Slot, query: Sql): Promise<Answered> => {
+    const statement = hasNames ? compile(query) : nameless(query)
+    onStatement?.(statement.text)
+    return answered(slot, statement)
+  }
+  return async (slot: Slot, query: Sql, fence: number): Promise<Answered | undefined> => {
+    const begun = isPooled && slot.query('begin read only')
+    const check = send(slot, replayed(fence))
+    const answer = send(slot, query)
+    // Asked after the read: a standby promoted meanwhile may have shown data that the primary never had.
+    const remains = send(slot, inRecovery)
+    const ended = isPooled && slot.query('commit')
+    const [settled, ...others] = await Promise.allSettled([check, answer, remains, begun, ended])
+    if (settled.status === 'rejected') throw settled.reason
+    // Checked before errors: the read may have failed because something is not replayed yet.
+    if (settled.value.rows.length === 0) return undefined
+    for (const one of others) if (one.status === 'rejected') throw one.reason
+    if ((await remains).rows.length === 0) throw new Unfit('read_only', 'the server was promoted')
+    return await answer
   }
 }
 
