@@ -33,7 +33,11 @@ export async function serverFindings(db: Database, opened: Opened): Promise<Find
         where s.relid = any(${tables})
         and n_dead_tup > greatest(10000, 0.3 * (greatest(n_live_tup, c.reltuples) + n_dead_tup)) order by 1) as bloated,
       array(select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
-        where c.oid = any(${tables}) and c.relkind = 'r' and pg_relation_size(c.oid) >= ${sql.raw(pagesMin)} * 8192
+        -- The size of a table that another session locks would have to wait.
+        where c.oid = any(${tables}) and c.relkind = 'r' and case
+          when c.oid in (select relation from pg_locks where mode = 'AccessExclusiveLock' and granted
+            and database = (select oid from pg_database where datname = current_database())) then false
+          else pg_relation_size(c.oid) >= ${sql.raw(pagesMin)} * 8192 end
         and not exists (select from pg_stats s where s.schemaname = n.nspname and s.tablename = c.relname)
         order by 1) as unanalyzed,
       extract(day from now() - greatest(
