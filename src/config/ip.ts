@@ -1,4 +1,4 @@
-import { isIPv4, isIPv6 } from 'node:net'
+import { isIPv4 } from 'node:net'
 
 /** IP addresses and networks as text; pure functions, so that the configuration can check them. */
 
@@ -25,8 +25,9 @@ export function givenIp(ip: string): string {
 
 /** The RFC 5952 form of an IPv6 address; undefined for anything else and for an address with a zone. */
 export function canonicalIpv6(text: string): string | undefined {
-  if (!isIPv6(text) || text.includes('%')) return undefined
-  return new URL(`http://[${text}]/`).hostname.slice(1, -1)
+  // Not isIPv6: its first call compiles a pattern, which takes a tenth of the time of a command.
+  const url = /^[\da-f:.]+$/i.test(text) ? URL.parse(`http://[${text}]/`) : null
+  return url?.hostname.slice(1, -1)
 }
 
 /** The eight 16-bit words of an IPv6 address; undefined for anything else and for an address with a zone. */
