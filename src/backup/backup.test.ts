@@ -126,7 +126,7 @@ const withoutLinks = ({ account_ticket, message_outbox, ...rest }: Awaited<Retur
 
 describe('restoreBackup', () => {
   it('ends every link, and sends no message that waited', async () => {
-    const to = await target()
+    const to = await target(migratedDatabase)
     await restoreBackup(to.connection, whole)
     const client = await to.open()
     const { rows } = await client.query(`
@@ -275,7 +275,7 @@ describe('restoreBackup', () => {
     ['that is another file', () => ['{}'], 'backup_unreadable'],
     ['that is empty', () => [], 'backup_unreadable'],
   ])('refuses a file %s, and nothing is restored', async (what, change, reason) => {
-    const to = await target()
+    const to = await target(migratedDatabase)
     const file = await changed(what.replaceAll(' ', '-'), change)
     await expect(restoreBackup(to.connection, file)).rejects.toMatchObject({ reason, exitCode: 1 })
     const client = await to.open()
@@ -345,7 +345,7 @@ describe('writeBackup', () => {
     const { rows } = await writeBackup(full.connection, { to: slow, version: '1' })
     const file = join(dir, 'slow')
     await writeFile(file, Buffer.concat(parts))
-    const to = await target()
+    const to = await target(migratedDatabase)
     expect(await restoreBackup(to.connection, file)).toMatchObject({ rows })
     const sum = `select md5(string_agg(id || data::text, '' order by id)) as sum, count(*)::int as rows from cell`
     const restored = await (await to.open()).query(sum)
@@ -409,7 +409,7 @@ describe('writeBackup', () => {
     })
     while (!isDone) await ada.client.cell_create({ data: {} })
     await backup
-    const to = await target()
+    const to = await target(migratedDatabase)
     await restoreBackup(to.connection, file)
     const client = await to.open()
     // Each cell was committed together with its audit row.

@@ -77,18 +77,15 @@ it('the end of a session waits for what the session has begun', async () => {
 
 describe('what expires while a call waits for the account', () => {
   type Expires = 'auth_session' | 'api_token' | 'sign_in_flow' | 'account_totp'
-  /**
-   * Makes `call` wait for the lock of the account until a row of this table has expired: 1 ms ago, as the columns round
-   * to milliseconds, and a time to come would be judged as such.
-   */
+  /** Rounded up, as it is stored, it might still be to come when the call goes on. */
+  const now = `date_trunc('milliseconds', clock_timestamp())`
+  /** Makes `call` wait for the lock of the account until a row of this table has expired. */
   async function expiring<T>(
     table: Expires,
     id: string,
     call: () => Promise<T>,
     account_id = ada.id,
-    end = table === 'account_totp'
-      ? `created_at = clock_timestamp() - interval '15 minutes 1 ms'`
-      : `expires_at = clock_timestamp() - interval '1 ms'`,
+    end = table === 'account_totp' ? `created_at = ${now} - interval '15 minutes'` : `expires_at = ${now}`,
   ) {
     await other.begin('select from account where id = $1 for update', [account_id])
     const asked = call()
@@ -148,7 +145,7 @@ describe('what expires while a call waits for the account', () => {
     ['account_totp_enrol', () => ada.client.account_totp_enrol()],
     ['account_passkey_register_begin', () => ada.client.account_passkey_register_begin({})],
   ])('is the freshness of its session: %s is refused', async (_name, call) => {
-    const stale = `authenticated_at = clock_timestamp() - interval '600 seconds 1 ms'`
+    const stale = `authenticated_at = ${now} - interval '600 seconds'`
     expect(await expiring('auth_session', session_id, () => reasonOf(call()), ada.id, stale)).toBe(
       'fresh_authentication_required',
     )

@@ -7,8 +7,12 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
+import { keptDatabase } from '../../test/kept-database.ts'
 import { postmasterPid, serves } from '../embedded/postgres-process.ts'
 import { cloneDatabase, sharedCluster, startCluster, toUrl } from './cluster.ts'
+
+/** The argument with which a script gets a copy: one test of `initdb` is enough. */
+const kept = `{ from: ${JSON.stringify(keptDatabase())} }`
 
 const query = async (connection: pg.ClientConfig, text: string) => {
   const client = new pg.Client(connection)
@@ -48,7 +52,7 @@ test('a copy is dropped while connections to it are open', async () => {
 
 test('a cluster dies with its process, even when that is killed', async () => {
   const script = `import { startCluster } from ${JSON.stringify(new URL('./cluster.ts', import.meta.url).href)}
-    const { connection } = await startCluster()
+    const { connection } = await startCluster(${kept})
     console.log(connection.host)
     setInterval(() => {}, 1000)`
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
@@ -65,7 +69,7 @@ test('a cluster dies with its process, even when that is killed', async () => {
 
 test('a process that forgets its cluster ends, and the cluster with it', async () => {
   const script = `import { startCluster } from ${JSON.stringify(new URL('./cluster.ts', import.meta.url).href)}
-    console.log((await startCluster()).connection.host)`
+    console.log((await startCluster(${kept})).connection.host)`
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
   await expect.poll(() => access(stdout.trim()).catch(({ code }) => code)).toBe('ENOENT')
 })
@@ -73,7 +77,7 @@ test('a process that forgets its cluster ends, and the cluster with it', async (
 test('the connection by which databases are copied is opened anew when it was lost, and keeps no process alive', async () => {
   const script = `import { cloneDatabase, startCluster } from ${JSON.stringify(new URL('./cluster.ts', import.meta.url).href)}
     import pg from 'pg'
-    const { connection } = await startCluster()
+    const { connection } = await startCluster(${kept})
     const first = await cloneDatabase(connection, 'template1')
     const client = new pg.Client(first.connection)
     await client.connect()

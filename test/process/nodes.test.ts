@@ -218,7 +218,14 @@ test('a node that stands still in the middle of its periodic work leaves it to a
   const cellkeep = shell(own.env, frozen.cwd)
   const cleaned = async () => JSON.parse((await cellkeep(['cleanup', '--json'])).stdout).ran
   expect(await cleaned()).toBe(false)
-  await expect.poll(cleaned).toBe(true)
+  const holders = async () =>
+    (
+      await db.query(
+        `select from pg_stat_activity where datname = current_database() and application_name = 'cellkeep cleanup'`,
+      )
+    ).rowCount
+  await expect.poll(holders).toBe(0)
+  expect(await cleaned()).toBe(true)
   frozen.signal('SIGCONT')
   expect((await frozen.end('SIGTERM')).code).toBe(0)
 })

@@ -5,7 +5,7 @@ import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
 
 /** Items of one account, from a public cell to a hidden one or the other way round; many pages of them. */
-const many = 40_000
+const many = 30_000
 /** The number of edges that one call may examine, plus one row per relation to detect that there are more. */
 const examinedMax = 2 * 12_000 + 10
 

@@ -54,13 +54,19 @@ type Row = {
   near: boolean
   far: boolean
 }
+const read = new Map<string, Promise<Row[]>>()
 /** All cells in one order, read once, because each expectation would otherwise scan the table. */
-const inOrder = (key: string): Promise<Row[]> =>
-  test.service.app.db.rows<Row>(sql`
-    select id, kind, visibility, created_by, path,
-      exists (select from cell_grant where cell_id = cell.id and role = 'near') as near,
-      exists (select from cell_grant where cell_id = cell.id and role = 'far') as far
-    from cell order by ${sql.raw(key)}, id`)
+function inOrder(key: string): Promise<Row[]> {
+  const cells =
+    read.get(key) ??
+    test.service.app.db.rows<Row>(sql`
+      select id, kind, visibility, created_by, path,
+        exists (select from cell_grant where cell_id = cell.id and role = 'near') as near,
+        exists (select from cell_grant where cell_id = cell.id and role = 'far') as far
+      from cell order by ${sql.raw(key)}, id`)
+  read.set(key, cells)
+  return cells
+}
 
 /** The expected ids of the first pages, from the cells in ascending order. */
 function expected(role: 'near' | 'far', input: Input, cells: readonly Row[], count: number): string[] {

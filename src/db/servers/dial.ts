@@ -82,7 +82,7 @@ async function targetsOf(
   const found = await Promise.all(
     servers.map(async ({ host, port, url: connectionString }) => {
       const one = connectionString ? { ...connection, connectionString } : connection
-      const found = isIP(host) || host.startsWith('/') ? [{ address: undefined }] : await resolved(host, note)
+      const found = host.startsWith('/') || isIP(host) ? [{ address: undefined }] : await resolved(host, note)
       return found.map(({ address }) => ({ connection: one, address, key: `${host} ${port} ${address}` }))
     }),
   )
