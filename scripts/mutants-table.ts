@@ -424,7 +424,7 @@ export const groups: Group[] = [
     mutants: [['::uuid and ${tier.view}', '::uuid and ${tier.live}']],
   },
   {
-    file: 'src/roles/grants.ts',
+    file: 'src/roles/admin.ts',
     tests: [
       'src/accounts/account_delete-guards.test.ts',
       'src/accounts/account_delete_preview.test.ts',
@@ -438,7 +438,7 @@ export const groups: Group[] = [
     mutants: [['found.account_id !== account.id && !holdsAdmin(role_grants)', 'false']],
   },
   {
-    file: 'src/roles/grants.ts',
+    file: 'src/roles/admin.ts',
     tests: ['src/roles/lost-admin.test.ts'],
     mutants: [['if (!held) throw', 'if (false) throw']],
   },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
-import { requireOwnOrAdmin } from '../roles/grants.ts'
+import { requireOwnOrAdmin } from '../roles/admin.ts'
 import { Uuid } from '../wire/types.ts'
 import { AccountCounts, accountCounts } from './admin/counts.ts'
 import { brokenGuard } from './locks.ts'

@@ -5,7 +5,7 @@ import { briefly, type JoinedRead, type Queryable, type ReadOnly, type Sql, sql 
 import { unplanned } from '../db/unplanned.ts'
 import { refusal } from '../errors.ts'
 import type { CellData } from '../registry/hooks.ts'
-import { holdsAdmin } from '../roles/grants.ts'
+import { holdsAdmin } from '../roles/admin.ts'
 import { issue } from '../wire/issues.ts'
 import { Int, Uuid } from '../wire/types.ts'
 import { isUntouched, me, tier } from './access.ts'

@@ -3,9 +3,10 @@ import type { App } from '../core/app.ts'
 import { sql } from '../db/db.ts'
 import type { Readiness } from '../db/servers/ready.ts'
 import type { Log } from '../log/log.ts'
+import { createComparison } from './comparison.ts'
 import { createDrain } from './drain.ts'
 import { clockMs, createRow, type Row } from './node-row.ts'
-import { aliveMs, type Digests, readNodes, removeNodes } from './nodes.ts'
+import { type Digests, removeNodes } from './nodes.ts'
 
 /** The row of this process in the table of nodes, which only informs operators. */
 export type Presence = {
@@ -131,35 +132,6 @@ async function readSalt({ db }: App): Promise<string> {
     select salt, ${clockMs} as clock_ms from cluster`)
   db.clock.measured(clock_ms, sentAt)
   return salt
-}
-
-/** Warns if this node differs from the others. */
-function createComparison({ db, node, log }: App) {
-  let timer: NodeJS.Timeout | undefined
-  let isOver = false
-  /** A row of the same name may be that of this node's killed predecessor, and is judged only if it is still written. */
-  const compare = async (isAgain: boolean): Promise<void> => {
-    const all = await readNodes(db.readOnly)
-    const twins = all.filter((one) => one.alive && one.name === node.name && one.id !== node.id)
-    if (isAgain || twins.length === 0) {
-      for (const mark of all.find(({ id }) => id === node.id)?.marks ?? [])
-        log.warn(
-          { event: 'node_differs', mark },
-          'this node differs from the others; `cellkeep nodes` shows how',
-        )
-    } else if (!isOver) {
-      const seenAt = Math.max(...twins.map(({ seen_at }) => Date.parse(seen_at)))
-      const silentMs = seenAt + aliveMs - db.clock.now()
-      timer = setTimeout(() => void compare(true).catch(() => {}), silentMs + 500).unref()
-    }
-  }
-  return {
-    begin: () => compare(false),
-    end: () => {
-      isOver = true
-      clearTimeout(timer)
-    },
-  }
 }
 
 /** Removes the row once nothing writes it, but does not wait long for a database that cannot be reached. */

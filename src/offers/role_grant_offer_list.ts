@@ -1,7 +1,7 @@
 import { query } from '../core/declare.ts'
 import { closePage, keyset } from '../core/page.ts'
 import { sql } from '../db/db.ts'
-import { requireOwnOrAdmin } from '../roles/grants.ts'
+import { requireOwnOrAdmin } from '../roles/admin.ts'
 import type { Offer } from '../wire/offer.ts'
 import { offerColumns, pending } from './offers.ts'
 import { OfferPage, OfferPageInput, openOfferPage } from './pages.ts'

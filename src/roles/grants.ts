@@ -2,10 +2,9 @@ import { z } from 'zod'
 import { lockLiveActor, lockScope } from '../accounts/locks.ts'
 import type { Audit } from '../audit/audit.ts'
 import { activeGrant, unendedGrant } from '../auth/active-grant.ts'
-import type { RoleGrant } from '../auth/identity.ts'
 import type { Via } from '../core/operate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
-import { refusal, type ServiceError } from '../errors.ts'
+import { refusal } from '../errors.ts'
 import type { RoleSpec } from '../registry/registry.ts'
 import { voidHeldLinks } from '../tickets/tickets.ts'
 import type { Offer } from '../wire/offer.ts'
@@ -23,29 +22,6 @@ export const RoleGrantSummary = z.object({
   expires_at: z.string().nullable(),
   granted_by: Uuid.nullable(),
 })
-
-/** Whether these grants, as read when the request was admitted, make the acting actor a global admin. */
-export const holdsAdmin = (grants: readonly Pick<RoleGrant, 'role' | 'scope_id'>[]): boolean =>
-  grants.some(({ role, scope_id }) => role === 'admin' && scope_id === null)
-
-/** Refuses any account but the caller's own to all but global admins, whether or not that account exists. */
-export function requireOwnOrAdmin(
-  account_id: string,
-  { account, role_grants }: { account: { id: string }; role_grants: readonly RoleGrant[] },
-): void {
-  if (account_id !== account.id && !holdsAdmin(role_grants)) throw notAdmin()
-}
-
-/** Refuses an actor that is no global admin any more: it may have lost the role while its call waited for locks. */
-export async function requireAdmin(db: Queryable, { id }: { id: string }): Promise<void> {
-  const held = await db.first(sql`
-    select from role_grant g join actor on actor.id = g.actor_id
-    where actor.id = ${id}::uuid and actor.deleted_at is null
-      and g.role = 'admin' and g.scope_id is null and ${activeGrant}`)
-  if (!held) throw notAdmin()
-}
-
-const notAdmin = (): ServiceError => refusal('insufficient_permissions', { required_roles: ['admin'] })
 
 /** The grant of a role to an actor, at a scope or globally. */
 export type GrantInput = {

@@ -6,7 +6,8 @@ import { recorded } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { OrNull, Timestamp, Uuid } from '../wire/types.ts'
-import { attempted, auditConferred, confer, requireAdmin } from './grants.ts'
+import { requireAdmin } from './admin.ts'
+import { attempted, auditConferred, confer } from './grants.ts'
 import { checkScope, RoleName, refuseDestroyed, ScopeKind } from './scope.ts'
 
 export const role_grant_assign = mutation({

@@ -6,7 +6,8 @@ import { sql } from '../db/db.ts'
 import { offerColumns } from '../offers/offers.ts'
 import { Offer } from '../wire/offer.ts'
 import { Uuid } from '../wire/types.ts'
-import { holdsAdmin, RoleGrantSummary } from './grants.ts'
+import { holdsAdmin } from './admin.ts'
+import { RoleGrantSummary } from './grants.ts'
 
 const Explained = z.object({
   role_grant: RoleGrantSummary,

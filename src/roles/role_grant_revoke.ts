@@ -4,7 +4,7 @@ import { recorded } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { OrNull, Text, Uuid } from '../wire/types.ts'
-import { requireAdmin } from './grants.ts'
+import { requireAdmin } from './admin.ts'
 import { endGrants, lastAdminAmong, lockActiveGrants } from './revoke.ts'
 
 export const role_grant_revoke = mutation({

@@ -7,7 +7,7 @@ import type { Configured } from '../auth/ways-in.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
-import { requireAdmin } from '../roles/grants.ts'
+import { requireAdmin } from '../roles/admin.ts'
 import { builtinRoles } from '../roles/scope.ts'
 
 /**
