@@ -1,7 +1,7 @@
 import type pg from 'pg'
+import { aliveNodes } from '../db/migration/alive-nodes.ts'
 import { connect, migrate } from '../db/migration/migrate.ts'
 import { readRecords } from '../db/migration/records.ts'
-import { aliveNodes } from '../db/migration/run.ts'
 import type { Connection } from '../db/servers/connection.ts'
 import { StartError } from '../errors.ts'
 import { addAgain, type Dropped, dropEveryRule, dropReferences } from './constraints.ts'

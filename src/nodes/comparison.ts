@@ -1,5 +1,6 @@
 import type { App } from '../core/app.ts'
-import { aliveMs, readNodes } from './nodes.ts'
+import { aliveMs } from '../db/migration/alive-nodes.ts'
+import { readNodes } from './nodes.ts'
 
 /** Warns if this node differs from the others. */
 export function createComparison({ db, node, log }: App) {

@@ -1,4 +1,5 @@
 import { type Queryable, sql } from '../db/db.ts'
+import { isAlive as aliveText } from '../db/migration/alive-nodes.ts'
 
 /** Counts and states of a node; never a name, an id or the value of a setting. */
 export type NodeInfo = {
@@ -49,10 +50,7 @@ export type NodeView = {
 /** A digest of each setting on which all nodes should agree. */
 export type Digests = Readonly<Record<string, string>>
 
-/** A node that was not seen for this long is silent, as is one that was seen before the clock was set back. */
-export const aliveMs = 15_000
-const tolerance = sql`${`${aliveMs} ms`}::interval`
-export const isAlive = sql`seen_at between now() - ${tolerance} and now() + ${tolerance}`
+export const isAlive = sql.raw(aliveText)
 
 /** Every node that has not ended, by name. */
 export async function readNodes(db: Pick<Queryable, 'rows'>): Promise<NodeView[]> {

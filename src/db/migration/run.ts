@@ -1,8 +1,9 @@
 import pg from 'pg'
+import { aliveNodes } from './alive-nodes.ts'
 import { rowsMax, runBackfill, runBatch } from './backfill.ts'
 import { runIndex } from './indexes.ts'
 import { patiently } from './patience.ts'
-import { hasTable, makeRecords, recordBegun, recordDone } from './records.ts'
+import { makeRecords, recordBegun, recordDone } from './records.ts'
 import type { Runner } from './runner.ts'
 import { isOlder, refuse, type Step } from './steps.ts'
 
@@ -53,16 +54,6 @@ export const nodesBelow = async (client: pg.Client, needs: string): Promise<stri
   (await aliveNodes(client))
     .filter(({ version }) => isOlder(version, needs))
     .map(({ name, version }) => `${name} (${version})`)
-
-/** The recently seen nodes, also of a database from before there was a table of them. */
-export async function aliveNodes(client: pg.Client): Promise<{ name: string; version: string }[]> {
-  if (!(await hasTable(client, 'node'))) return []
-  const { rows } = await client.query<{ name: string; version: string }>(
-    `select name, version from node
-     where seen_at between now() - interval '15 seconds' and now() + interval '15 seconds' order by name`,
-  )
-  return rows
-}
 
 async function requireNodes(client: pg.Client, { name, needs }: Step): Promise<void> {
   const older = await nodesBelow(client, needs)
