@@ -9,6 +9,14 @@ const test = await consoleForFile({
   audit_stream: false,
 })
 
+/** The page of an admin, ada, among 901 people. */
+async function amongMany() {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  await test.service.app.db.run(sql`
+    insert into account (username, password_hash) select 'many' || i, '!' from generate_series(1, 900) i`)
+  return await person(test, ada.cookie)
+}
+
 it('a changed name is new wherever it is shown', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const grace = await test.account({ username: 'grace' })
@@ -93,10 +101,7 @@ it('Back from a person to the end of a long list returns to its row, which shows
 })
 
 it('a reload and Forward return to where a long list was scrolled to', async () => {
-  const ada = await test.account({ username: 'ada', roles: ['admin'] })
-  await test.service.app.db.run(sql`
-    insert into account (username, password_hash) select 'many' || i, '!' from generate_series(1, 900) i`)
-  const page = await person(test, ada.cookie)
+  const page = await amongMany()
   await page.goto('/admin/roles')
   await page.locator('.rail').getByRole('link', { name: 'People' }).first().click()
   await page.getByText(/ loaded$/).waitFor()
@@ -136,10 +141,7 @@ it('a row is taken from the end of a long list without losing the place', async 
 })
 
 it('a long list is not read again page by page whenever somebody comes back to the window', async () => {
-  const ada = await test.account({ username: 'ada', roles: ['admin'] })
-  await test.service.app.db.run(sql`
-    insert into account (username, password_hash) select 'many' || i, '!' from generate_series(1, 900) i`)
-  const page = await person(test, ada.cookie)
+  const page = await amongMany()
   await page.goto('/admin/people')
   await page.getByText(/ loaded$/).waitFor()
   await toTheEnd(page, 901)
