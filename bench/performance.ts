@@ -115,13 +115,14 @@ async function measure(): Promise<Performance> {
       // The first round warms up.
       if (round > 0) slices.push(taken)
     }
+  const argon = await ask<number>(helper(started, 'argon.ts'), { options: hashing, seconds: 5 })
+  const statements = await pgbench(started, { socket, server, cells, seconds: 3 })
   const profileOf = await profiler(started, beside, slice)
   const profiles: Profile[] = []
   // A sign-in spends its time in the threads that hash.
   for (const { work, workload, target } of turns)
     if (target === server && work !== '' && work !== 'sign in')
       profiles.push(await profileOf(workload, 2 * seconds))
-  const argon = await ask<number>(helper(started, 'argon.ts'), { options: hashing, seconds: 5 })
   const { version } = JSON.parse(await readFile(join(import.meta.dirname, '../package.json'), 'utf8'))
   return {
     facts,
@@ -137,7 +138,7 @@ async function measure(): Promise<Performance> {
     memoryAfterLists: median(memories.slice(listSeconds / 2)),
     profiles,
     argon,
-    statements: await pgbench(started, { socket, server, cells, seconds: 3 }),
+    statements,
     sizes: { connection, ...(await sizes(client)) },
   }
 }

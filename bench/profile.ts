@@ -3,6 +3,7 @@ import type { Profiler } from 'node:inspector'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { lowerBelow } from './cpu.ts'
 import type { Prepared, TakeSlice, Target } from './measure.ts'
 import { type Started, temporary } from './processes.ts'
 import type { Workload } from './workloads.ts'
@@ -27,8 +28,13 @@ const kinds = {
 export type Part = keyof typeof kinds
 export const profiledParts = Object.keys(kinds) as Part[]
 
-/** Starts another node whose profile can be taken, because the profiler costs something even while it rests. */
+/**
+ * Starts another node whose profile can be taken, because the profiler costs something even while it rests. All other
+ * processes of the bench, whose figures must be taken before, give way to it: a client or a session of the database that
+ * a write wakes would run in its place, and the samples would count that as writing.
+ */
 export async function profiler(started: Started, beside: Prepared['beside'], slice: TakeSlice) {
+  lowerBelow(process.pid)
   const file = join(await temporary(started), 'profile.json')
   const script = fileURLToPath(new URL('profiler.ts', import.meta.url))
   const node: Target = await beside({ NODE_OPTIONS: `--import=${script}`, BENCH_PROFILE: file })
