@@ -59,6 +59,22 @@ describe('passkeys', () => {
   })
 
   it.each([
+    ['https://app.example.co.uk', 'co.uk'],
+    ['https://me.github.io', 'github.io'],
+  ])('of %s never belong to %s, below which others have names', (url, rp_id) => {
+    expect(problems(at(url, { rp_id }))).toEqual([
+      `CELLKEEP_RP_ID must be a domain of your own: anyone may register names below ${rp_id}, so browsers keep no passkeys for it`,
+    ])
+    expect(problems(at(url))).toEqual([])
+  })
+
+  it('may belong to a public suffix that is the host itself', () => {
+    expect(parse(at('https://github.io'))).toMatchObject({ passkeys: true, rp_id: 'github.io' })
+    const origins = 'https://github.io,https://me.github.io'
+    expect(problems(at('https://github.io', { passkey_origins: origins })).join()).toMatch(/of your own/)
+  })
+
+  it.each([
     'https://evil.example',
     'http://app.example.org',
     'https://app.example.org/',

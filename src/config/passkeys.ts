@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module'
 import { isInstalled } from './packages.ts'
 
 /** The rules of the settings about passkeys. Browsers bind a passkey to a domain, and use it on its pages only. */
@@ -26,10 +27,9 @@ export function passkeyFaults(
   { public_url, rp_id, passkey_origins }: Given,
   label: (key: keyof Given) => string,
 ): string[] {
-  const isWithin = (origin: string): boolean => {
-    const host = URL.parse(origin)?.hostname ?? ''
-    return rp_id !== null && (host === rp_id || host.endsWith(`.${rp_id}`))
-  }
+  const hostOf = (origin: string): string => URL.parse(origin)?.hostname ?? ''
+  const isWithin = (origin: string): boolean =>
+    rp_id !== null && (hostOf(origin) === rp_id || hostOf(origin).endsWith(`.${rp_id}`))
   const faults: string[] = []
   if (public_url === null) faults.push(`${label('public_url')} is required for passkeys`)
   else if (rp_id === null)
@@ -43,9 +43,25 @@ export function passkeyFaults(
     faults.push(
       `${label('passkey_origins')} must be origins of ${label('rp_id')} or of domains below it, with https or http://localhost`,
     )
+  else if (
+    rp_id !== null &&
+    [public_url, ...passkey_origins].some((one) => hostOf(one) !== rp_id) &&
+    isPublicSuffix(rp_id)
+  )
+    faults.push(
+      `${label('rp_id')} must be a domain of your own: anyone may register names below ${rp_id}, so browsers keep no passkeys for it`,
+    )
   if (!isInstalled('@simplewebauthn/server'))
     faults.push(
       'passkeys need the package @simplewebauthn/server: run `npm install @simplewebauthn/server@14`',
     )
   return faults
+}
+
+/** Whether the Public Suffix List (publicsuffix.org) has the domain; false without the optional package that contains it. */
+function isPublicSuffix(domain: string): boolean {
+  if (!isInstalled('tldts')) return false
+  const list: typeof import('tldts') = createRequire(import.meta.url)('tldts')
+  const { publicSuffix, isIcann, isPrivate } = list.parse(domain, { allowPrivateDomains: true })
+  return publicSuffix === domain && Boolean(isIcann || isPrivate)
 }

@@ -25,7 +25,7 @@ export const signIn = {
   rp_id: setting(orUnset(matching('a domain name like app.example, or localhost', rpIdForm)), {
     default: ({ public_url }) => domainOf(public_url),
     shown: 'the host of the public URL, if it is a domain name',
-    doc: 'The domain that passkeys belong to: the host of the public URL, or a domain above it. If it changes, the passkeys of the former domain stop working.',
+    doc: 'The domain that passkeys belong to: the host of the public URL, or a domain of yours above it. If it changes, the passkeys of the former domain stop working.',
   }),
   passkey_origins: setting(
     list('a comma-separated list of origins like https://app.example', z.array(entry(checkOrigin))),
