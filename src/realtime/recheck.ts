@@ -1,6 +1,30 @@
 import { activeGrant, holdsAnyOf, keeperAccountId } from '../auth/active-grant.ts'
 import { type Database, sql } from '../db/db.ts'
-import type { Connection, Lost } from './connection.ts'
+import { type Connection, hasExpired, type Lost } from './connection.ts'
+
+export type RecheckDeps = {
+  db: Database
+  /** Whether a daemon token is still valid. */
+  holdsDaemon(token: string): Promise<boolean>
+  /** Roles whose holders need a strong credential. */
+  strongRoles: readonly string[]
+}
+
+/** The connections that lost their right, with the reason to give. */
+export async function* allLost(
+  which: Iterable<Connection>,
+  { db, holdsDaemon, strongRoles }: RecheckDeps,
+): AsyncGenerator<[Connection, Lost]> {
+  // The cleanup may already have removed the expired row.
+  for (const [connection, reason] of await findLost(db, which, strongRoles))
+    yield [
+      connection,
+      reason === 'revoked' && hasExpired(connection.credential, db.clock) ? 'expired' : reason,
+    ]
+  for (const connection of [...which])
+    if (connection.daemon !== undefined && !(await holdsDaemon(connection.daemon)))
+      yield [connection, 'revoked']
+}
 
 /**
  * Catches what lost signals missed: one query checks the credentials of all connections of this node, their strength
