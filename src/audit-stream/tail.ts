@@ -1,9 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { type AuditEvent, auditColumns } from '../audit/entry.ts'
 import { numberRows } from '../audit/numbering.ts'
 import type { App } from '../core/app.ts'
 import { type ReadOnly, sql } from '../db/db.ts'
 import { type Blocks, eventBlocks } from './blocks.ts'
+import { createReadings } from './readings.ts'
 
 /** The rows after one position, as one statement saw them; encoded once for all streams. */
 export type Page = {
@@ -47,9 +47,6 @@ const pauseMs = 2_000
 /** Max numbers that a page of old rows covers, so that it opens few partitions of the log. */
 const reach = 10_000_000
 
-/** Min time between two readings, so that one reading serves many concurrent writers. */
-const restMs = 20
-
 /** Live streams share the newest page; others share one if they happen to be at the same position. */
 const pagesMax = 4
 
@@ -59,13 +56,7 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
   let members = 0
   let position: number | undefined
   let moved = Promise.withResolvers<void>()
-  let asked: PromiseWithResolvers<void> | undefined
-  let running: Promise<void> | undefined
-  /** When the next reading may start. */
-  let next = 0
   let [pauses, readAt] = [0, performance.now()]
-  let isFailing = false
-  let isOver = false
   let stop = (): void => {}
 
   function start(): void {
@@ -81,49 +72,10 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
     }
   }
 
-  /** One reading serves everyone who asks before it starts. */
-  function fresh(): Promise<void> {
-    if (!asked) {
-      asked = Promise.withResolvers()
-      // `wake` ignores the result.
-      asked.promise.catch(() => {})
-    }
-    const { promise } = asked
-    read()
-    return promise
-  }
-
-  function read(): void {
-    running ??= run().finally(() => {
-      running = undefined
-      // Somebody may have asked after the last check.
-      if (asked) read()
-    })
-  }
-
-  const wake = (): void => void fresh()
-
-  async function run(): Promise<void> {
-    while (asked && !isOver) {
-      const rest = next - performance.now()
-      if (rest > 0) await delay(rest)
-      next = performance.now() + restMs
-      const { resolve, reject } = asked
-      asked = undefined
-      try {
-        await advance()
-        isFailing = false
-        resolve()
-      } catch (error) {
-        if (!isFailing && !isOver)
-          log.warn({ event: 'audit_unreadable', err: error }, 'the audit log cannot be read for the streams')
-        isFailing = true
-        reject(error)
-      }
-    }
-    asked?.reject(new Error('the tail has ended'))
-    asked = undefined
-  }
+  const readings = createReadings(advance, (error) =>
+    log.warn({ event: 'audit_unreadable', err: error }, 'the audit log cannot be read for the streams'),
+  )
+  const wake = (): void => void readings.fresh()
 
   function countPauses(): number {
     if (performance.now() - readAt > pauseMs) {
@@ -139,7 +91,7 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
     // it reads no further than the numbers given before it began.
     const { seq } = await db.readOnly.one<{ seq: number }>(sql`select seq from audit_position`)
     let at = position ?? seq
-    for (let isMore = true; isMore && !isOver; ) {
+    for (let isMore = true; isMore && !readings.isOver; ) {
       const page = await readAfter(db.readOnly, at, seq)
       if (page.end > at) keep(at, Promise.resolve(page))
       if (page.age !== null) observer.observe('stream_lag_seconds', page.age)
@@ -175,7 +127,7 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
         if (--members === 0) stop()
       }
     },
-    fresh,
+    fresh: readings.fresh,
     after: async (at) => {
       while (position === undefined || at >= position) await moved.promise
       // Only up to the position of the live streams, so that a stream that catches up shares the next page with them.
@@ -192,9 +144,9 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
     },
     pauses: countPauses,
     end: async () => {
-      isOver = true
+      const ended = readings.end()
       stop()
-      await running
+      await ended
     },
   }
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../../config/table.ts'
 import type { Database } from '../../db/db.ts'
-import { Behind } from '../../db/servers/replica.ts'
+import { Behind } from '../../db/servers/replica-fitness.ts'
 import { Unfit } from '../../db/servers/unfit.ts'
 import type { Finding } from './files.ts'
 
