@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { Log } from './events.ts'
 import { Output, standardOutputFd } from './output.ts'
@@ -18,9 +19,19 @@ export function createLog(level: string, stream: DestinationStream, { node, trac
     base: node === undefined ? null : { node },
     ...(trace && { mixin: () => trace() ?? {} }),
     timestamp: isoTime(),
+    serializers: { err: errorFields },
     formatters: { level: (label: string) => ({ level: label }) },
   }
   return pino(options, stream)
+}
+
+/** A line must not fail what it reports: pino cannot write an error that is frozen, or has a property that throws. */
+function errorFields(error: unknown): unknown {
+  try {
+    return pino.stdSerializers.err(error as Error)
+  } catch {
+    return { stack: inspect(error) }
+  }
 }
 
 /** The timestamp in pino's form, formatted once per millisecond: a busy server logs many lines in one. */
