@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { type DestinationStream, type Logger, pino } from 'pino'
-import type { Log } from './events.ts'
+import type { EventLine, Log } from './events.ts'
 import { Output, standardOutputFd } from './output.ts'
 import { withoutRepeats } from './repeats.ts'
 import { textLines } from './text.ts'
@@ -31,6 +31,26 @@ function errorFields(error: unknown): unknown {
     return pino.stdSerializers.err(error as Error)
   } catch {
     return { stack: inspect(error) }
+  }
+}
+
+/** A log of an embedder, often pino: an error that it fails to write, it gets as text. */
+export function sturdy(log: Log): Log {
+  const line =
+    (level: 'warn' | 'error'): EventLine =>
+    (fields, text) => {
+      try {
+        log[level](fields, text)
+      } catch (failure) {
+        if (fields.err === undefined) throw failure
+        log[level]({ ...fields, err: inspect(fields.err) }, text)
+      }
+    }
+  return {
+    debug: log.debug.bind(log),
+    info: log.info.bind(log),
+    warn: line('warn'),
+    error: line('error'),
   }
 }
 
