@@ -3,7 +3,7 @@ import type { DaemonTokenState } from './auth/daemon-token.ts'
 import { openBacking } from './backing.ts'
 import { ConfigError, type ConfigOptions, resolveOptions } from './config/config.ts'
 import { StartError } from './errors.ts'
-import { type Log, openLog } from './log/log.ts'
+import { type Log, openLog, sturdy } from './log/log.ts'
 import type { MetricRegistry } from './observe/meter.ts'
 import type { TraceApi } from './observe/tracer.ts'
 import { composeService, type Service } from './service.ts'
@@ -58,7 +58,7 @@ export async function createService<A extends Record<string, unknown> = Record<n
       'createService needs database_url or, for an embedded PostgreSQL, data_dir.',
       78,
     )
-  const log = own ?? openLog(loaded.config.log_level).log
+  const log = own ? sturdy(own) : openLog(loaded.config.log_level).log
   let service: Service | undefined
   const { parsed, close, ...backing } = await openBacking(loaded, {
     log,

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
+import { pino } from 'pino'
 import { Gauge, Registry } from 'prom-client'
 import { expect, expectTypeOf, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
@@ -193,4 +194,21 @@ it('writes to any log of four functions', async () => {
   await using service = await createService({ ...options, data_dir: await furnished('log'), log })
   await service.fetch(new Request('http://localhost/health'), { address: '127.0.0.1' })
   expect(lines).toContainEqual([expect.objectContaining({ path: '/health', status: 200 }), 'request'])
+})
+
+it('answers a call of its own although the log fails to write its error', async () => {
+  const lines: string[] = []
+  const log = pino({ base: null }, { write: (line) => void lines.push(line) })
+  const frozen = query({
+    doc: 'Fails.',
+    auth: { account: 'none', actor: 'none' },
+    output: z.null(),
+    handler: async () => {
+      throw Object.freeze(new Error('frozen'))
+    },
+  })
+  const data_dir = await furnished('frozen')
+  await using service = await createService({ ...options, data_dir, log, actions: { frozen } })
+  await expect(service.call('frozen')).rejects.toMatchObject({ data: { reason: 'internal_error' } })
+  expect(lines.join('')).toContain('"err":"Error: frozen\\n    at ')
 })

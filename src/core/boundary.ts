@@ -8,7 +8,7 @@ import type { Log } from '../log/log.ts'
  * the log with the request id and never to the caller.
  */
 export function asServiceError(error: unknown, log: Log, request_id: string): ServiceError {
-  const known = error instanceof ServiceError ? error : databaseRefusal(error)
+  const known = refusalIn(error)
   if (known && isSendable(known)) {
     if (known.cause !== undefined)
       log.warn({ event: 'refused', request_id, err: known.cause }, `answered ${known.data.reason}`)
@@ -16,6 +16,15 @@ export function asServiceError(error: unknown, log: Log, request_id: string): Se
   }
   log.error({ event: 'request_failed', request_id, err: error }, 'a request failed unexpectedly')
   return refusal('internal_error')
+}
+
+function refusalIn(error: unknown): ServiceError | undefined {
+  try {
+    return error instanceof ServiceError ? error : databaseRefusal(error)
+  } catch {
+    // A handler may throw anything, also what throws when it is read.
+    return undefined
+  }
 }
 
 /** False for an error of a consumer that has no valid code, status or reason, or that JSON cannot represent. */

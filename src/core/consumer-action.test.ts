@@ -147,6 +147,8 @@ describe('a thrown value', () => {
   const throwing = (value: unknown) => () => {
     throw value
   }
+  const unreadable = (key: string) =>
+    Object.defineProperty(new Error(secret), key, { enumerable: true, get: throwing(new Error(secret)) })
   const foreign = Object.assign(new Error(secret), { code: -32001, status: 401, data: { reason: 'x' } })
   const hidden: [what: string, value: unknown][] = [
     ['an error', new Error(secret)],
@@ -163,6 +165,11 @@ describe('a thrown value', () => {
     ['a reason that is no text', new ServiceError(-32050, { reason: 1 as unknown as string })],
     ['data that JSON cannot say', new ServiceError(-32050, { reason: 'secret_reason', n: 1n })],
     ['cyclic data', new ServiceError(-32050, { reason: 'secret_reason', cyclic })],
+    ['a frozen error', Object.freeze(new Error(secret))],
+    ['an error whose code is no text', Object.assign(new Error(secret), { code: Object.create(null) })],
+    ['an error whose code cannot be read', unreadable('code')],
+    ['an error whose detail cannot be read', unreadable('detail')],
+    ['what cannot be read at all', new Proxy({}, { get: throwing(new Error(secret)) })],
   ]
   it.each(hidden)('%s is an internal error without a word of it', async (_what, value) => {
     answer = throwing(value)

@@ -231,9 +231,10 @@ describe('the log', () => {
     expect(captured.lines().at(-1)).toMatchObject({ rpc_method: 'unknown' })
   })
 
-  it('holds no query, body, cookie, token or login name', async () => {
+  it('holds no query, fragment, body, cookie, token or login name', async () => {
     const secrets = [
       'query-secret',
+      'fragment-secret',
       'body-secret',
       'bearer-secret',
       'daemon-secret',
@@ -246,6 +247,8 @@ describe('the log', () => {
       'x-daemon-token': 'daemon-secret',
     }
     await asked('/nowhere?a=query-secret', 'GET', headers)
+    await asked('/admin/link#ticket=fragment-secret')
+    await asked('/admin/link%23ticket=fragment-secret')
     await asked('/api/rpc?method=cell_list&id=query-secret&params={"kind":"query-secret"}', 'GET', headers)
     await rpc(test.url, call('cell_create', { data: { label: 'body-secret' } }, 'body-secret'), headers)
     await rpc(test.url, call('broken', { x: 'body-secret' }), headers)

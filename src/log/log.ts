@@ -1,5 +1,6 @@
+import { inspect } from 'node:util'
 import { type DestinationStream, type Logger, pino } from 'pino'
-import type { Log } from './events.ts'
+import type { EventLine, Log } from './events.ts'
 import { Output, standardOutputFd } from './output.ts'
 import { withoutRepeats } from './repeats.ts'
 import { textLines } from './text.ts'
@@ -18,9 +19,39 @@ export function createLog(level: string, stream: DestinationStream, { node, trac
     base: node === undefined ? null : { node },
     ...(trace && { mixin: () => trace() ?? {} }),
     timestamp: isoTime(),
+    serializers: { err: errorFields },
     formatters: { level: (label: string) => ({ level: label }) },
   }
   return pino(options, stream)
+}
+
+/** A line must not fail what it reports: pino cannot write an error that is frozen, or has a property that throws. */
+function errorFields(error: unknown): unknown {
+  try {
+    return pino.stdSerializers.err(error as Error)
+  } catch {
+    return { stack: inspect(error) }
+  }
+}
+
+/** A log of an embedder, often pino: an error that it fails to write, it gets as text. */
+export function sturdy(log: Log): Log {
+  const line =
+    (level: 'warn' | 'error'): EventLine =>
+    (fields, text) => {
+      try {
+        log[level](fields, text)
+      } catch (failure) {
+        if (fields.err === undefined) throw failure
+        log[level]({ ...fields, err: inspect(fields.err) }, text)
+      }
+    }
+  return {
+    debug: log.debug.bind(log),
+    info: log.info.bind(log),
+    warn: line('warn'),
+    error: line('error'),
+  }
 }
 
 /** The timestamp in pino's form, formatted once per millisecond: a busy server logs many lines in one. */

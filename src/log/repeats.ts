@@ -46,6 +46,11 @@ export function withoutRepeats(log: Log): Log {
 
 /** Messages of the same cause may differ in ports and the like, so a code comes first. */
 function causeOf(error: unknown): string {
-  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
-  return String(code ?? message ?? '').slice(0, 200)
+  try {
+    const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
+    return String(code ?? message ?? '').slice(0, 200)
+  } catch {
+    // Somebody may throw anything, also what throws when it is read.
+    return ''
+  }
 }

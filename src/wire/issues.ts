@@ -54,7 +54,7 @@ function toIssue(found: z.core.$ZodIssue, path: readonly PropertyKey[]): Issue {
     case 'invalid_value':
       return issue(path, hasOtherType(found) ? 'invalid_type' : 'invalid_value', ruleOf(found))
     case 'invalid_union':
-      return issue(path, isMissing(found) ? 'invalid_type' : 'invalid_union', ruleOf(found))
+      return issue(path, fitsNoShape(found) ? 'invalid_type' : 'invalid_union', ruleOf(found))
     case 'invalid_key':
     case 'invalid_element': {
       const [inner] = found.issues
@@ -69,13 +69,17 @@ function toIssue(found: z.core.$ZodIssue, path: readonly PropertyKey[]): Issue {
 const hasOtherType = ({ values, ...found }: z.core.$ZodIssueInvalidValue): boolean =>
   'input' in found && !values.some((value) => value === null || typeof value === typeof found.input)
 
-/** True if the value, or the key that tells the shapes apart, was left out. Known only with `withRules`, too. */
-function isMissing({ discriminator, ...found }: z.core.$ZodIssueInvalidUnion): boolean {
-  if (!('input' in found)) return false
-  const { input } = found
-  if (discriminator === undefined) return input === undefined
-  return typeof input === 'object' && input !== null && !Object.hasOwn(input, discriminator)
+/** True if the value, or the key that tells the shapes apart, is missing or has a type that no shape has there. */
+function fitsNoShape(found: z.core.$ZodIssueInvalidUnion): boolean {
+  if (!('options' in found)) return found.errors.length > 0 && found.errors.every(isOfOtherType)
+  const { input, discriminator = '', options = [] } = found
+  if (typeof input !== 'object' || input === null) return false
+  const value: unknown = (input as Record<string, unknown>)[discriminator]
+  return !options.some((option) => typeof option === typeof value)
 }
+
+const isOfOtherType = (shape: z.core.$ZodIssue[]): boolean =>
+  shape.some((found) => found.path.length === 0 && toIssue(found, []).code === 'invalid_type')
 
 const isIssueCode = (code: unknown): code is IssueCode =>
   typeof code === 'string' && Object.hasOwn(messages, code)
