@@ -64,12 +64,15 @@ export const retry =
         const waitMs = waitOf(answer, firstWaitMs * 2 ** failures)
         const isTooLong = !(waitMs <= waitMaxMs) || (deadline_ms && Date.now() - began + waitMs > deadline_ms)
         if (isTooLong) break
-        let timer: ReturnType<typeof setTimeout> | undefined
-        await new Promise((resolve) => {
-          timer = setTimeout(resolve, waitMs)
-          limit?.addEventListener('abort', resolve)
+        await new Promise<void>((resolve) => {
+          const end = (): void => {
+            clearTimeout(timer)
+            limit?.removeEventListener('abort', end)
+            resolve()
+          }
+          const timer = setTimeout(end, waitMs)
+          limit?.addEventListener('abort', end)
         })
-        clearTimeout(timer)
         if (limit?.aborted) break
         answer = await attempt()
       }
