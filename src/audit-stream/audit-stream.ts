@@ -113,7 +113,8 @@ const Query = z.strictObject({ acting: Uuid.optional(), after: Position.optional
 /** The query and the position to resume from. `Last-Event-ID` overrides `after`: reconnecting clients send both. */
 function readQuery(request: EdgeRequest): Query {
   const sent = new URLSearchParams(request.query)
-  const twice = [...sent.keys()].find((key) => sent.getAll(key).length > 1)
+  const keys = new Set<string>()
+  const twice = [...sent.keys()].find((key) => keys.size === keys.add(key).size)
   if (twice !== undefined) throw refused([issue([twice], 'invalid_value')])
   const query = Query.safeParse(Object.fromEntries(sent), withRules)
   if (!query.success) throw refused(toIssues(query.error))

@@ -43,7 +43,9 @@ export const batch =
     const share = async (asked: Call[]): Promise<void> => {
       const calls = asked.filter((call) => !call.signal?.aborted || alone(call))
       if (calls.length < 2) return calls.forEach(alone)
-      const answer = await send('POST', rpcPath, calls.map(toEntry), leaving(calls))
+      const answered = new AbortController()
+      const answer = await send('POST', rpcPath, calls.map(toEntry), leaving(calls, answered.signal))
+      answered.abort()
       if (answer.status === 413) {
         void share(calls.splice(calls.length / 2))
         return share(calls)
@@ -63,15 +65,20 @@ const statusOf = ({ error }: Entry): number =>
   error ? (statuses[-32001 - error.code] ?? others[error.code] ?? 500) : 200
 const toEntry = ({ method, params }: Call, id: number) => ({ jsonrpc: '2.0', id, method, params })
 
-/** Settles calls that are aborted from now on, and aborts the request once all of them are. */
-function leaving(calls: readonly Call[]): AbortSignal {
+/** Settles calls that are aborted until `answered`, and aborts the request once all of them are. */
+function leaving(calls: readonly Call[], answered: AbortSignal): AbortSignal {
   const request = new AbortController()
   let left = calls.length
   for (const { signal, settle } of calls)
-    signal?.addEventListener('abort', () => {
-      settle({ status: 0, text: '', cause: signal.reason })
-      left -= 1
-      if (left === 0) request.abort(signal.reason)
-    })
+    signal?.addEventListener(
+      'abort',
+      () => {
+        settle({ status: 0, text: '', cause: signal.reason })
+        left -= 1
+        if (left === 0) request.abort(signal.reason)
+      },
+      // A signal may outlive many calls, and would keep each of them in memory.
+      { signal: answered },
+    )
   return request.signal
 }

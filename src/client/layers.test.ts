@@ -1,4 +1,5 @@
 import { webcrypto } from 'node:crypto'
+import { getEventListeners } from 'node:events'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { page, type ReverseProxy, reverseProxy } from '../../test/helpers/reverse-proxy.ts'
@@ -35,6 +36,18 @@ async function clientBehind(use: Layer[]): Promise<ReverseProxy & { client: Clie
   return { ...proxy, client: createClient<Own>({ url: proxy.url, use, headers: { cookie: ada.cookie } }) }
 }
 const lost = (response: { destroy(): void }): void => void response.destroy()
+/** A layer, and the signals of the calls that passed it. */
+function watched(): { watch: Layer; signals: AbortSignal[] } {
+  const signals: AbortSignal[] = []
+  const watch: Layer = (next) => (method, params, signal) => {
+    if (signal) signals.push(signal)
+    return next(method, params, signal)
+  }
+  return { watch, signals }
+}
+const listenersOn = (signals: readonly AbortSignal[]): number[] =>
+  signals.map((signal) => getEventListeners(signal, 'abort').length)
+
 const methods = ({ seen }: ReverseProxy): string[] => seen.map(({ method }) => method)
 
 describe('retry', () => {
@@ -78,6 +91,16 @@ describe('retry', () => {
     const before = proxy.seen.length
     expect(await client.try.cell_get({ id: ada.id })).toMatchObject({ error: { reason: 'cell_not_found' } })
     expect(proxy.seen.length).toBe(before + 1)
+  })
+
+  it('leaves nothing on a signal that outlives the call', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    const { watch, signals } = watched()
+    const fetch = async () => new Response('', { status: 502, headers: { 'retry-after': '0' } })
+    const { signal } = new AbortController()
+    const client = createClient({ url: test.url, use: [retry(), watch], signal, fetch })
+    expect(await client.try.cell_list()).toMatchObject({ error: { status: 502 } })
+    expect(listenersOn(signals)).toEqual([0])
   })
 
   it('never repeats a mutation', async () => {
@@ -274,6 +297,14 @@ describe('batch', () => {
     expect(await aborted).toMatchObject({ error: { cause: { message: 'enough' } } })
     expect(await other).toMatchObject({ ok: true })
     expect(seen).toHaveLength(2)
+  })
+
+  it('leaves nothing on a signal that outlives the calls', async () => {
+    const { watch, signals } = watched()
+    const { client } = await clientBehind([watch, batch()])
+    const { signal } = new AbortController()
+    await Promise.all([client.account_verify({}, { signal }), client.account_verify({}, { signal })])
+    expect(listenersOn(signals)).toEqual([0, 0])
   })
 
   it('below retry repeats the reads among the calls, each by itself', async () => {

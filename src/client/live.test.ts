@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
+import { getEventListeners, once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect, type Socket as NetSocket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, it, vi } from 'vitest'
@@ -88,6 +88,20 @@ describe('a live client', () => {
 
     const anonymous = liveOf({ headers: {} })
     expect(await event(anonymous, 'closed')).toBe('signed_out')
+  })
+
+  it('listens to its page no longer than until it is over', async () => {
+    const page = new EventTarget()
+    vi.stubGlobal('addEventListener', page.addEventListener.bind(page))
+    vi.stubGlobal('removeEventListener', page.removeEventListener.bind(page))
+    try {
+      const live = liveOf({ headers: {} })
+      expect(getEventListeners(page, 'online')).toHaveLength(1)
+      await event(live, 'closed')
+      expect(getEventListeners(page, 'online')).toHaveLength(0)
+    } finally {
+      vi.unstubAllGlobals()
+    }
   })
 
   it('takes over the session or the token of a client, and its base URL', async () => {

@@ -247,6 +247,7 @@ export function createLive<A = Actions, N = ConsumerNotifications>(
   }
   const end = (ending: Ending): void => {
     over = ending
+    page.removeEventListener?.('online', connect)
     clearTimeout(timer)
     clearInterval(beat)
     const last = socket
@@ -267,7 +268,6 @@ export function createLive<A = Actions, N = ConsumerNotifications>(
   // Reconnect at once when the browser is back online; other runtimes have no such event.
   page.addEventListener?.('online', connect)
   const close = (): void => {
-    page.removeEventListener?.('online', connect)
     if (!over) end('closed')
   }
   return table(orThrow(calls.attempt), { try: table(calls.attempt), on, close }) as LiveClient<A, N>

@@ -36,42 +36,49 @@ export const retry =
     const keyless = new Set<string>()
     const [most, firstWaitMs] = deadline_ms ? [Number.POSITIVE_INFINITY, 200] : [times, 300]
     /** No answer of the service, or a temporary one. */
-    const isTemporary = ({ status, reply }: Answer): boolean =>
-      !reply || (status > 501 && status < 505) || (status === 429 && !!deadline_ms)
+    const isTemporary = ({ status, reply }: Answer) =>
+      !reply || (status > 501 && status < 505) || (status === 429 && deadline_ms)
 
     return async (method, params, signal) => {
       const isRead = reads.test(method)
-      if (!isRead && (!deadline_ms || keyless.has(method))) return await next(method, params, signal)
+      const once = (): Promise<Answer> => next(method, params, signal)
+      if (!isRead && (!deadline_ms || keyless.has(method))) return once()
+      let query: URLSearchParams
+      try {
+        query = new URLSearchParams({ method, id: '1', params: JSON.stringify(params ?? null) })
+      } catch {
+        // No repetition makes it one that JSON can represent.
+        return once()
+      }
       const began = Date.now()
       // Timers take whole milliseconds, and one that is longer would fire at once.
-      const limits = [signal, deadline_ms && AbortSignal.timeout(Math.min(deadline_ms, 2e9) | 0)].filter(
-        (one) => !!one,
-      )
-      const limit = limits.length ? AbortSignal.any(limits as AbortSignal[]) : undefined
-      const query = new URLSearchParams({ method, id: '1', params: JSON.stringify(params ?? null) })
+      const deadline = deadline_ms && AbortSignal.timeout(Math.min(deadline_ms, 2e9) | 0)
+      const limits = [signal, deadline].filter(Boolean) as AbortSignal[]
+      const limit = limits[0] && AbortSignal.any(limits)
       // In pages that came over plain http, browsers have no `crypto.randomUUID`.
-      const key = isRead || { 'idempotency-key': crypto.getRandomValues(new Uint32Array(4)).join('-') }
+      const key = { 'idempotency-key': crypto.getRandomValues(new Uint32Array(4)).join('-') }
       const attempt = (): Promise<Answer> =>
-        key === true
+        isRead
           ? send('GET', `${rpcPath}?${query}`, undefined, limit)
           : send('POST', rpcPath, { jsonrpc: '2.0', id: 1, method, params }, limit, key)
       let answer = await (isRead ? next(method, params, limit) : attempt())
       if (dataOf(answer)?.detail === 'idempotency_not_supported') {
         keyless.add(method)
-        return await next(method, params, signal)
+        return once()
       }
       for (let failures = 0; failures < most && isTemporary(answer) && !limit?.aborted; failures++) {
         const waitMs = waitOf(answer, firstWaitMs * 2 ** failures)
-        const isTooLong = !(waitMs <= waitMaxMs) || (deadline_ms && Date.now() - began + waitMs > deadline_ms)
-        if (isTooLong) break
-        let timer: ReturnType<typeof setTimeout> | undefined
-        await new Promise((resolve) => {
-          timer = setTimeout(resolve, waitMs)
-          limit?.addEventListener('abort', resolve)
+        if (!(waitMs <= waitMaxMs) || (deadline_ms && Date.now() - began + waitMs > deadline_ms)) break
+        await new Promise<void>((resolve) => {
+          const end = (): void => {
+            clearTimeout(timer)
+            limit?.removeEventListener('abort', end)
+            resolve()
+          }
+          const timer = setTimeout(end, waitMs)
+          limit?.addEventListener('abort', end)
         })
-        clearTimeout(timer)
-        if (limit?.aborted) break
-        answer = await attempt()
+        if (!limit?.aborted) answer = await attempt()
       }
       return answer
     }

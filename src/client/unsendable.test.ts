@@ -4,6 +4,7 @@ import { type TestAccount, type TestService, testService } from '../testing/inde
 import { batch } from './batch.ts'
 import { createClient } from './client.ts'
 import { createLive, type LiveClient, type LiveSettings } from './live.ts'
+import { retry } from './retry.ts'
 
 let test: TestService
 let ada: TestAccount
@@ -46,6 +47,19 @@ it('a call of a batch that JSON cannot represent fails alone', async () => {
   const [good, bad] = await Promise.all([client.try.account_verify(), client.try.cell_create(unsendable)])
   expect(good).toMatchObject({ ok: true, result: { id: ada.id } })
   expect(bad).toMatchObject({ ok: false, error: { status: 0, cause: expect.any(TypeError) } })
+})
+
+it.each([{}, { deadline_ms: 10_000 }])('nor is one repeated, with retry(%o)', async (options) => {
+  let sent = 0
+  const fetch = async () => {
+    sent++
+    return new Response('{}')
+  }
+  const client = createClient({ url: test.url, fetch, use: [retry(options)] })
+  const unsent = { ok: false, error: { status: 0, cause: expect.any(TypeError) } }
+  expect(await client.try.cell_create(unsendable)).toMatchObject(unsent)
+  expect(await client.try.cell_get({ id: 1n as never })).toMatchObject(unsent)
+  expect(sent).toBe(0)
 })
 
 it('a call of a batch that is aborted before the batch leaves is not carried out', async () => {

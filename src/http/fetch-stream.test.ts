@@ -69,3 +69,11 @@ it('a request that was aborted before its answer holds no stream', async () => {
   await expect(opening.then(({ reader }) => reader.read())).rejects.toThrow('too late')
   expect(ended().slice(before)).toEqual(['client_left'])
 })
+
+it('a query of very many keys is refused as quickly as it is read', { timeout: 20_000 }, async () => {
+  const query = Array.from({ length: 130_000 }, (_, at) => at.toString(36)).join('&')
+  const { cookie } = await test.account()
+  const request = new Request(`http://embedding.example${streamPath}?${query}`, { headers: { cookie } })
+  const response = await test.service.fetch(request, { address: '127.0.0.1' })
+  expect([response.status, await response.json()]).toMatchObject([400, { issues: [{ path: ['0'] }] }])
+})

@@ -59,3 +59,30 @@ it('a body without end is answered all the same', async () => {
   expect((await test.service.fetch(request, host)).status).toBe(413)
   expect(seen).toEqual({ isCut: false, isRead: false })
 })
+
+it('a request that is aborted before its body has ended is over', { timeout: 20_000 }, async () => {
+  const client = new AbortController()
+  const arrived = Promise.withResolvers<void>()
+  let isCancelled = false
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        controller.enqueue(Buffer.from('{"jsonrpc":'))
+        // The next chunk never comes.
+        arrived.resolve()
+        return new Promise(() => {})
+      },
+      cancel() {
+        isCancelled = true
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  const headers = { 'content-type': 'application/json' }
+  const init = { method: 'POST', duplex: 'half', body, headers, signal: client.signal }
+  const answer = test.service.fetch(new Request('http://x/api/rpc', init as RequestInit), host)
+  await arrived.promise
+  client.abort()
+  expect((await answer).status).toBe(400)
+  expect([isCancelled, test.service.app.tally.running]).toEqual([true, 0])
+})

@@ -130,14 +130,19 @@ async function readBody(
   if (request.body.locked || request.bodyUsed) throw alreadyRead()
   const chunks: Uint8Array[] = []
   let [size, isAsked] = [0, false]
+  const { signal } = request
   const reader = request.body.getReader()
   const gone = (): never => {
     throw refusal('invalid_json_body')
   }
+  // Some hosts abort the request of a client that disconnects, and leave its body unfinished.
+  const cancel = (): void => void reader.cancel().catch(() => {})
+  signal.addEventListener('abort', cancel)
   try {
     for (;;) {
+      if (signal.aborted) gone()
       const { done, value } = await reader.read().catch(gone)
-      if (done) return Buffer.concat(chunks)
+      if (done) return signal.aborted ? gone() : Buffer.concat(chunks)
       size += value.length
       if (size > limit) return null
       if (size > smallBody && !isAsked) {
@@ -147,6 +152,7 @@ async function readBody(
       chunks.push(value)
     }
   } finally {
+    signal.removeEventListener('abort', cancel)
     reader.releaseLock()
   }
 }

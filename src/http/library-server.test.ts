@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer as httpServer, type Server } from 'node:http'
+import { connect, createServer as http2Server } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test as it, onTestFinished } from 'vitest'
@@ -52,6 +53,16 @@ it('gives the service its paths, as they were sent, and the application all othe
 
 it('answers 404 where there is no application', async () => {
   expect((await send(await listen(), { path: '/other' })).status).toBe(404)
+})
+
+it('answers 505 on a server of node:http2', async () => {
+  const server = http2Server(nodeListener(test.service.handle) as never).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const [headers] = await once(client.request({ ':path': '/health' }), 'response')
+  expect(headers[':status']).toBe(505)
+  client.destroy()
+  server.close()
 })
 
 it.each(['/ready', '/slow'])(

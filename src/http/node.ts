@@ -46,6 +46,8 @@ function createListener(
       .catch(() => response.destroy())
   })
   const listener: Listener = (request, response) => {
+    // A request of `node:http2`: writing to its socket throws, which would end the process.
+    if ('stream' in request) return void response.writeHead(505).end()
     const connection = connections.of(request.socket)
     if (isMalformed(request) && !connection.isEnding) connection.endUnparsed(badRequest)
     else connection.take(request, response)

@@ -5,17 +5,21 @@ type Text = string | null
 
 /** The min weight of a waiting message: an endless number of empty ones must not wait uncounted. */
 const weightMin = 64
+/** Small messages handled in one turn: the reads of one turn may bring a hundred thousand. */
+const turnMax = 64
 
 /**
  * The messages of one socket, handled in the order of their arrival, each large one in an event loop turn of its own.
- * Small messages wait only behind a large one: a `cancel` must not overtake its call, nor a call an earlier call with
- * the same id.
+ * Small messages wait only behind a large one, or behind very many: a `cancel` must not overtake its call, nor a call an
+ * earlier call with the same id.
  */
 export class Arrivals {
   #waiting: Text[] = []
   readonly #from: string
   readonly #weigh: (size: number) => void
   readonly #look: (text: Text) => void
+  /** Messages that this turn has handled at once. */
+  #looked = 0
 
   /** `weigh` gets the size of a message that begins to wait, and the negative size when it no longer waits. */
   constructor(from: string, weigh: (size: number) => void, look: (text: Text) => void) {
@@ -26,15 +30,24 @@ export class Arrivals {
 
   /** Takes one message; null is a binary one. */
   add(text: Text): void {
-    if (this.#waiting.length === 0 && !isLarge(text)) return void this.#look(text)
+    if (this.#waiting.length === 0 && !isLarge(text) && this.#fitsTurn()) return void this.#look(text)
     this.#weigh(weightOf(text))
     if (this.#waiting.push(text) === 1) this.#wait()
   }
 
-  /** The first waiting message is large; the small ones right behind it share its turn. */
+  #fitsTurn(): boolean {
+    if (this.#looked === 0)
+      setImmediate(() => {
+        this.#looked = 0
+      })
+    this.#looked += 1
+    return this.#looked <= turnMax
+  }
+
+  /** The first waiting message may be large; small ones right behind it share its turn. */
   #wait(): void {
     inTurn(this.#from, () => {
-      const next = this.#waiting.findIndex((text, index) => index > 0 && isLarge(text))
+      const next = this.#waiting.findIndex((text, index) => index > 0 && (isLarge(text) || index === turnMax))
       const looked = this.#waiting.splice(0, next < 0 ? this.#waiting.length : next)
       for (const text of looked) {
         this.#weigh(-weightOf(text))
