@@ -440,6 +440,9 @@ export const groups: Group[] = [
   {
     file: 'src/roles/admin.ts',
     tests: ['src/roles/lost-admin.test.ts'],
-    mutants: [['if (!held) throw', 'if (false) throw']],
+    mutants: [
+      ['if (!live.is_admin) throw', 'if (false) throw'],
+      ['::uuid and deleted_at is null', '::uuid'],
+    ],
   },
 ]

@@ -15,13 +15,16 @@ export function requireOwnOrAdmin(
   if (account_id !== account.id && !holdsAdmin(role_grants)) throw notAdmin()
 }
 
-/** Refuses an actor that is no global admin any more: it may have lost the role while its call waited for locks. */
+/** Refuses an actor that has lost the role admin, or was deleted, while its call waited for locks. */
 export async function requireAdmin(db: Queryable, { id }: { id: string }): Promise<void> {
-  const held = await db.first(sql`
-    select from role_grant g join actor on actor.id = g.actor_id
-    where actor.id = ${id}::uuid and actor.deleted_at is null
-      and g.role = 'admin' and g.scope_id is null and ${activeGrant}`)
-  if (!held) throw notAdmin()
+  const live = await db.first<{ is_admin: boolean }>(sql`
+    select exists (
+      select from role_grant g
+      where g.actor_id = actor.id and g.role = 'admin' and g.scope_id is null and ${activeGrant}
+    ) as is_admin
+    from actor where id = ${id}::uuid and deleted_at is null`)
+  if (!live) throw refusal('account_vanished')
+  if (!live.is_admin) throw notAdmin()
 }
 
 const notAdmin = (): ServiceError => refusal('insufficient_permissions', { required_roles: ['admin'] })

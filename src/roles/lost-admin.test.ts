@@ -3,7 +3,7 @@ import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { scenario, type TestAccount } from '../testing/index.ts'
 
-/** An admin who loses the role while a call waits for a lock gives and takes no authority with that call. */
+/** An admin who loses the role, or is deleted, while a call waits for a lock gives and takes no authority with that call. */
 
 const test = await serviceForFile({ limit_role_write: 'off', limit_role_revoke: 'off' })
 const { operations } = test.service
@@ -38,21 +38,43 @@ const cases: Record<string, Case> = {
   },
 }
 
-it.each(Object.entries(cases))('%s is refused', async (_method, { roles, prepare, act }) => {
-  const [admin, target] = [await test.account({ roles: ['admin'] }), await test.account({ roles })]
-  await prepare?.(target)
-  await scenario(
-    test,
-    async () => {
-      await race.begin('select from account where id = $1 for update', [target.id])
-      const call = act(admin, target)
-      await race.blocks(1)
-      await race.query(`update role_grant set revoked_at = now() where actor_id = $1`, [admin.actor_id])
-      return await race.release(call)
-    },
-    { reason: 'insufficient_permissions' },
-  )
-  expect(await operations.listActors({ account_id: target.id })).toMatchObject([
-    { deleted_at: prepare ? expect.any(String) : null, role_grants: roles.map((role) => ({ role })) },
-  ])
-})
+/** What happens to the admin meanwhile, and the reason that the call is then refused with. */
+const losses = [
+  [
+    'the role is revoked',
+    'insufficient_permissions',
+    'update role_grant set revoked_at = now() where actor_id = $1',
+  ],
+  ['the actor is removed', 'account_vanished', 'update actor set deleted_at = now() where id = $1'],
+  [
+    'the account is purged',
+    'account_vanished',
+    'delete from account where id = (select account_id from actor where id = $1)',
+  ],
+] as const
+
+const everyLoss = losses.flatMap((loss) =>
+  Object.entries(cases).map(([method, of]) => [method, ...loss, of] as const),
+)
+
+it.each(everyLoss)(
+  '%s is refused if %s: %s',
+  async (_method, _loss, reason, change, { roles, prepare, act }) => {
+    const [admin, target] = [await test.account({ roles: ['admin'] }), await test.account({ roles })]
+    await prepare?.(target)
+    await scenario(
+      test,
+      async () => {
+        await race.begin('select from account where id = $1 for update', [target.id])
+        const call = act(admin, target)
+        await race.blocks(1)
+        await race.query(change, [admin.actor_id])
+        return await race.release(call)
+      },
+      { reason },
+    )
+    expect(await operations.listActors({ account_id: target.id })).toMatchObject([
+      { deleted_at: prepare ? expect.any(String) : null, role_grants: roles.map((role) => ({ role })) },
+    ])
+  },
+)
