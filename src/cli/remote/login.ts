@@ -31,6 +31,8 @@ export const login: Command = command({
     const url = await serverUrl(io, options.url)
     const username = options.username ?? (await askUsername(io, url))
     const password = await readPassword(io, `Password of ${username}: `)
+    // Before a token is made that could not be kept.
+    await writeKept(io, await readKept(io))
     const client = createClient({ url, jar: true })
     const made = await asked(url, async () => {
       await signIn(client, io, { username, password })

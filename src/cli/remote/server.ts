@@ -6,6 +6,7 @@ import { loadConfig } from '../../config/file.ts'
 import { httpUrl } from '../../config/ip.ts'
 import { ServiceError, StartError } from '../../errors.ts'
 import { readPrivateFile, replacePrivateFile } from '../../files/private-file.ts'
+import { unwritable } from '../../files/unwritable.ts'
 import type { Reason } from '../../reasons.ts'
 import { meant } from '../../wire/closest.ts'
 import type { CommandIo } from '../shell/output.ts'
@@ -85,7 +86,7 @@ export async function readKept(io: CommandIo): Promise<Record<string, Kept>> {
 
 export async function writeKept(io: CommandIo, kept: Record<string, Kept>): Promise<string> {
   const path = file(io)
-  await replacePrivateFile(path, `${JSON.stringify(kept, null, 2)}\n`)
+  await replacePrivateFile(path, `${JSON.stringify(kept, null, 2)}\n`).catch(unwritable(path))
   return path
 }
 
