@@ -2,6 +2,7 @@ import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { syncName } from '../../files/private-file.ts'
 import { unwritable } from '../../files/unwritable.ts'
 import type { CommandIo } from './output.ts'
 import { withProgress } from './progress.ts'
@@ -63,7 +64,8 @@ const toStdout = ({ stdout, cut }: CommandIo): Target => ({
 export async function newFile(path: string): Promise<Target> {
   const failed = unwritable(path)
   const file = await open(path, 'wx', 0o600).catch(failed)
-  const stream = file.createWriteStream()
+  // On the disk before the summary is: what continues after it never exports these rows again.
+  const stream = file.createWriteStream({ flush: true })
   const ended = finished(stream).catch(failed)
   // The next write reports an error that occurs between two writes.
   ended.catch(() => {})
@@ -75,6 +77,7 @@ export async function newFile(path: string): Promise<Target> {
     end: async () => {
       stream.end()
       await ended
+      await syncName(path).catch(failed)
     },
     discard: async () => {
       stream.destroy()
