@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { finished } from 'node:stream/promises'
@@ -67,12 +68,12 @@ export async function newFile(path: string): Promise<Target> {
   // On the disk before the summary is: what continues after it never exports these rows again.
   const stream = file.createWriteStream({ flush: true })
   const ended = finished(stream).catch(failed)
-  // The next write reports an error that occurs between two writes.
+  // A write that fills the buffer reports an error that occurs before it.
   ended.catch(() => {})
   return {
     write: async (line) => {
-      if (!stream.write(line))
-        await Promise.race([new Promise((resolve) => stream.once('drain', resolve)), ended])
+      if (stream.write(line)) return
+      await (stream.errored ? ended : once(stream, 'drain').catch(failed))
     },
     end: async () => {
       stream.end()
