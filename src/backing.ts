@@ -26,6 +26,8 @@ type BackingOptions = {
   onNotice(text: string): void
   /** Called if another process took over the data dir: this one must no longer serve. */
   onLost(error: StartError): void
+  /** Aborting it ends the start of an embedded database. */
+  stop?: AbortSignal
 }
 
 /** The configured database, else an embedded one in the data dir. */

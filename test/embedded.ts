@@ -47,7 +47,7 @@ export async function testDirectory(): Promise<string> {
 }
 
 /** The PostgreSQL to test with, by default the bundled one. */
-const postgresBin = process.env.CELLKEEP_POSTGRES_BIN || undefined
+export const postgresBin = process.env.CELLKEEP_POSTGRES_BIN || undefined
 
 /** Databases left open by failed tests; a serving process would restart its database when it is stopped. */
 const open = new Set<() => Promise<unknown>>()

@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
@@ -107,6 +107,15 @@ describe('cellkeep daemon-token rotate', () => {
   it('says what is missing if no file is configured', async () => {
     const { code, stderr } = await shell({}, dir)(['daemon-token', 'rotate'])
     expect([code, stderr]).toEqual([1, expect.stringMatching(/CELLKEEP_DAEMON_TOKEN_FILE/)])
+  })
+
+  it('writes no token where others could replace it, and says what to change', async () => {
+    const open = join(dir, 'open')
+    await mkdir(open)
+    await chmod(open, 0o777)
+    const env = { CELLKEEP_DAEMON_TOKEN_FILE: join(open, 'daemon_token') }
+    const { code, stderr } = await shell(env, dir)(['daemon-token', 'rotate'])
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`chmod go-w ${open}`)])
   })
 
   it('keeps an unreadable file unless told otherwise', async () => {

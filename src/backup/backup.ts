@@ -7,6 +7,7 @@ import { readRecords } from '../db/migration/records.ts'
 import type { Connection } from '../db/servers/connection.ts'
 import { codeOf, databaseRefusal } from '../db/servers/failure.ts'
 import { StartError } from '../errors.ts'
+import { syncName } from '../files/private-file.ts'
 import { unwritable } from '../files/unwritable.ts'
 import { copyOut } from './copy-out.ts'
 import {
@@ -133,6 +134,7 @@ async function intoFile(file: string, write: (put: Put) => Promise<void>): Promi
     await write((chunk) => handle.appendFile(chunk).catch(failed))
     await handle.sync().catch(failed)
     await handle.close().catch(failed)
+    await syncName(file).catch(failed)
   } catch (error) {
     await handle.close().catch(() => undefined)
     await rm(file, { force: true })

@@ -30,11 +30,11 @@ const rotate = subcommand('daemon-token', {
     const keepsOld = !('problem' in old) && options.only !== true
     const lines = keepsOld ? [randomToken(), old.current] : [randomToken()]
     await replacePrivateFile(path, `${lines.join('\n')}\n`).catch((error: NodeJS.ErrnoException) => {
-      throw new StartError(
-        'token_file_unwritable',
-        `${path} cannot be written (${error.code}). Let this user write its directory, or set CELLKEEP_DAEMON_TOKEN_FILE to another path.`,
-        1,
-      )
+      const what =
+        error instanceof StartError
+          ? error.message
+          : `${path} cannot be written (${error.code}). Let this user write its directory, or set CELLKEEP_DAEMON_TOKEN_FILE to another path.`
+      throw new StartError('token_file_unwritable', what, 1)
     })
     out.result({ path, previous_holds: keepsOld }, path)
   },

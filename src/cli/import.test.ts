@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -72,6 +74,14 @@ describe('account import', () => {
     const nowhere = { CELLKEEP_DATABASE_URL: 'postgres://127.0.0.1:1/none', CELLKEEP_DATABASE_WAIT_MS: '0' }
     expect((await shell(nowhere, cwd)(args)).code).not.toBe(0)
     expect((await cellkeep(args)).code).toBe(0)
+  })
+
+  it('names a file that exists but cannot be opened', async () => {
+    const socket = createServer().listen(join(cwd, 'socket'))
+    await once(socket, 'listening')
+    const { code, stderr } = await cellkeep([...all, 'socket'])
+    socket.close()
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/socket cannot be read: [A-Z]+\. Name a file/)])
   })
 
   it('takes standard input, a source, a trial and the parameters of a Firebase project', async () => {

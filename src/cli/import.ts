@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createReadStream, type ReadStream } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
@@ -81,8 +82,11 @@ type Input = {
 async function open({ cwd, stdin }: CommandIo, name: string): Promise<Input> {
   if (name === '-') return { chunks: stdin, linesAbout: () => undefined }
   const file = resolve(cwd, name)
-  const { size } = await stat(file).catch((error) => Promise.reject(unreadable(file, error)))
+  const refused = (error: NodeJS.ErrnoException) => Promise.reject(unreadable(file, error))
+  const { size } = await stat(file).catch(refused)
   const stream = createReadStream(file)
+  // Before the database is opened: nobody listens for an error of the stream until it is read.
+  await once(stream, 'open').catch(refused)
   return {
     chunks: chunksOf(stream, file),
     linesAbout: (lines) => Math.round((lines * size) / stream.bytesRead),

@@ -87,6 +87,12 @@ describe('wrong usage is exit code 2 and says how it goes', () => {
     [['restore', 'nothing', '--verify'], /^\/.*\/nothing does not exist/],
     [['restore', 'nothing', '--verify', '--into', 'mysql://x'], /^--into must be a postgres:/],
     [['role', 'assign', 'a', 'editor', '--scope-kind', '', '--scope-id', ''], /^--scope-kind is empty/],
+    [['nodes', 'wait', '--ready', '0x1'], /^--ready takes/],
+    [['nodes', 'wait', '--ready', '1', '--timeout', ' '], /^--timeout takes/],
+    [['tail', '--after', ' '], /^--after takes/],
+    [['login', '--days', '1e2'], /^--days takes/],
+    [['backup', 'x', '--max-rate', '0x10'], /^--max-rate takes/],
+    [['doctor', '--deep', '--sample', ' 5'], /^--sample takes/],
     [['audit', 'export', '--account='], /^--account is empty\. Give it a value, or leave it out/],
   ])('%j', async (args, said) => {
     const { code, stdout, stderr } = await cellkeep(args)

@@ -4,7 +4,7 @@ import { counted } from '../core/operation.ts'
 import { StartError } from '../errors.ts'
 import type { NodeView } from '../nodes/nodes.ts'
 import { operations } from '../operations.ts'
-import { subcommand, WrongUsage } from './shell/command.ts'
+import { numberIn, subcommand, WrongUsage } from './shell/command.ts'
 import { cli, withService } from './with-service.ts'
 
 const askMs = 500
@@ -18,7 +18,7 @@ const wait = subcommand('nodes', {
   details: 'Exits with 0 as soon as they are ready, and with 1 after S seconds (default 60).',
   options: { ready: { type: 'string' }, version: { type: 'string' }, timeout: { type: 'string' } },
   run: ({ options: { ready: least, version, timeout = '60' }, out, io }) => {
-    const [wanted, seconds] = [Number(least), Number(timeout)]
+    const [wanted, seconds] = [numberIn(least ?? ''), numberIn(timeout)]
     if (!Number.isInteger(wanted) || wanted < 1) throw new WrongUsage('--ready takes a number of nodes.')
     if (!(seconds >= 0)) throw new WrongUsage('--timeout takes a number of seconds.')
     return withService(io, async ({ app }) => {

@@ -40,6 +40,7 @@ export const start: Command = {
         log,
         onNotice: (text) => io.stderr.write(`${text}\n`),
         onLost: stopped.lost,
+        stop: stopped.asked,
       })
       stack.add('database', close, { mustEnd: true })
       const metrics = parsed.config.metrics_port === null ? undefined : await openRegistry()

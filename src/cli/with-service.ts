@@ -58,20 +58,24 @@ export async function withDatabase<T>(
       `There is no database in ${data_dir} yet. \`cellkeep start\` creates one. To use another directory, set CELLKEEP_DATA_DIR; to use a PostgreSQL server, set CELLKEEP_DATABASE_URL.`,
       3,
     )
+  const stopping = interrupt ?? new AbortController()
   const opening = startEmbedded({
     ...place,
+    stop: stopping.signal,
     postgresBin: postgres_bin ?? undefined,
     role: 'command',
     log,
     onNotice: (text) => io.stderr.write(`${text}\n`),
   })
   // A database that is not closed would keep running.
-  const stop = (code: number): void =>
-    void opening
-      .then((embedded) => embedded.close())
-      .catch(() => {})
-      .finally(() => process.exit(code))
-  const unhook = onSignal((code) => (interrupt ? interrupt.abort(code) : stop(code)))
+  const unhook = onSignal((code) => {
+    stopping.abort(code)
+    if (!interrupt)
+      void opening
+        .then((embedded) => embedded.close())
+        .catch(() => {})
+        .finally(() => process.exit(code))
+  })
   try {
     const { connection: server, dataDir } = await opening
     const connection = await locate(server, database_schema)

@@ -32,10 +32,11 @@ const redirect = () =>
 
 /**
  * Whether the URL names a server and nothing else. A bare `#`, `?` or `%` in a password makes it another URL, or one
- * that cannot be decoded.
+ * that cannot be decoded. A `%` in the host stands for a letter that no name in the DNS has.
  */
 function isServer(url: URL | null): boolean {
   if (url === null || !/^\/?$/.test(url.pathname + url.search + url.hash)) return false
+  if (url.hostname.includes('%') || url.port === '0') return false
   try {
     decodeURIComponent(`${url.username} ${url.password}`)
     return true

@@ -98,6 +98,8 @@ async function isOverLimit({ limiters }: App, { purpose, to_address }: Claimed):
 
 /** Does not wait for a transport that ignores the signal. */
 async function within(signal: AbortSignal, work: () => Promise<unknown>): Promise<void> {
+  // One that has aborted before reports it to no listener.
+  signal.throwIfAborted()
   const { promise, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => reject(signal.reason)
   signal.addEventListener('abort', onAbort, { once: true })

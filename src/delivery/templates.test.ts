@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -86,6 +86,25 @@ it('own texts may begin with the byte order mark that some editors write', async
   })
   const message: Message = { id: 'id', to: 'a@x.io', locale: 'en', purpose: 'test' }
   expect(write(message)).toEqual({ subject: 'Hello', text: 'There', html: '<p>There</p>' })
+})
+
+it('own texts may be the files of a ConfigMap, which lie in a hidden directory', async () => {
+  await mkdir(join(directory, '..2030_01_31'))
+  await writeFile(join(directory, '..2030_01_31', 'test.txt'), 'Subject: Hello\n\nThere')
+  await symlink('..2030_01_31', join(directory, '..data'))
+  await symlink('..data/test.txt', join(directory, 'test.txt'))
+  const message: Message = { id: 'id', to: 'a@x.io', locale: 'en', purpose: 'test' }
+  expect((await texts())(message)).toEqual({ subject: 'Hello', text: 'There' })
+})
+
+it('a directory among own texts is named', async () => {
+  await mkdir(join(directory, 'drafts'))
+  await expect(texts()).rejects.toThrow(`${join(directory, 'drafts')} cannot be read (EISDIR)`)
+})
+
+it('own texts in another encoding than UTF-8 are refused, because people would read replacement characters', async () => {
+  await writeFile(join(directory, 'test.txt'), 'Subject: Grüße', 'latin1')
+  await expect(texts()).rejects.toThrow('test.txt is not UTF-8')
 })
 
 it('everything that is wrong with own texts is said at once', async () => {

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
@@ -80,14 +81,17 @@ const unknownText = 'does not have the name of a message'
 
 async function readOwn(directory: string): Promise<Map<string, Template>> {
   const problems: string[] = []
-  // Drops the byte order mark that some editors write at the start of a file.
-  const read = async (name: string): Promise<string> =>
-    new TextDecoder().decode(await readFile(join(directory, name)))
+  const unreadable = (path: string) => (error: NodeJS.ErrnoException) =>
+    Promise.reject(broken([`${path} cannot be read (${error.code})`]))
   const files = new Map<string, string>()
-  try {
-    for (const file of (await readdir(directory)).sort()) files.set(file, await read(file))
-  } catch (error) {
-    throw broken([`${directory} cannot be read (${(error as NodeJS.ErrnoException).code})`])
+  for (const file of (await readdir(directory).catch(unreadable(directory))).sort()) {
+    // Kubernetes and file managers keep entries of their own beside the texts.
+    if (file.startsWith('.')) continue
+    const path = join(directory, file)
+    const bytes = await readFile(path).catch(unreadable(path))
+    if (!isUtf8(bytes)) problems.push(`${file} is not UTF-8`)
+    // Drops the byte order mark that some editors write at the start of a file.
+    files.set(file, new TextDecoder().decode(bytes))
   }
   const own = new Map<string, Template>()
   for (const [file, content] of files) {

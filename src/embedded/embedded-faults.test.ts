@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { watch } from 'node:fs'
-import { open, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import {
   alive,
+  postgresBin,
   query,
   serverProcesses,
   spawnChild,
@@ -15,6 +16,8 @@ import {
   testDirectory,
 } from '../../test/embedded.ts'
 import { copyDirectory, furnish } from '../../test/kept-database.ts'
+import { silentLog } from '../log/log.ts'
+import { startEmbedded } from './embedded.ts'
 import { postmasterPid } from './postgres-process.ts'
 import { databaseUser, runAs } from './user.ts'
 
@@ -184,6 +187,26 @@ test('a database whose server cannot be reached from here, as over a network fil
   const { connection, close } = await start(path)
   expect(await query(connection, 'select count(*)::int as n from kept')).toEqual([{ n: 0 }])
   await close()
+})
+
+test('a start that waits for a data dir that is held elsewhere ends when it is asked to stop', async () => {
+  const path = await dataDir()
+  const log = await open(join(path, 'db.log'), 'a')
+  await once(spawn('flock', ['-n', '3'], { stdio: ['ignore', 'ignore', 'ignore', log.fd] }), 'exit')
+  await rm(join(path, 'lib'), { recursive: true, force: true })
+  const stop = new AbortController()
+  const watcher = watch(path, () => stop.abort())
+  const starting = startEmbedded({
+    dataDir: path,
+    role: 'serve',
+    postgresBin,
+    log: silentLog,
+    stop: stop.signal,
+  })
+  await expect(starting).rejects.toMatchObject({ reason: 'interrupted' })
+  watcher.close()
+  expect(await serverProcesses(path)).toEqual([])
+  await log.close()
 })
 
 test('a serving process of another container is named with its host', async () => {

@@ -25,6 +25,8 @@ export type EmbeddedOptions = {
   postgresUser?: string | undefined
   role: Role
   log: Log
+  /** Aborting it ends the start; later it has no effect. */
+  stop?: AbortSignal | undefined
   /** Called with one sentence for the operator, such as that another data dir is used. */
   onNotice?: ((text: string) => void) | undefined
   /** Called if the database died and another process took over the data dir: this process must end. */
@@ -53,7 +55,10 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
     )
   const closing = new AbortController()
   const session: Session = { place, options, closing: closing.signal, held: undefined }
-  await join(session, true)
+  const starting = AbortSignal.any([closing.signal, ...(options.stop ? [options.stop] : [])])
+  await join(session, true, starting).catch((error) => {
+    throw options.stop?.aborted && !(error instanceof StartError) ? interrupted(error) : error
+  })
   const supervised = options.role === 'serve' ? supervise(session) : undefined
   let closed: Promise<void> | undefined
   const close = async (): Promise<void> => {
@@ -85,15 +90,15 @@ const joinLimitMs = 120_000
 const heldLimitMs = 20_000
 
 /** Connects, starts the server if need be, and takes the locks; retries if another process interfered. */
-async function join(session: Session, mayMake: boolean): Promise<void> {
-  const { place, options, closing } = session
+async function join(session: Session, mayMake: boolean, signal: AbortSignal): Promise<void> {
+  const { place, options } = session
   const { postgresBin, onNotice } = options
   const began = performance.now()
   for (let wait = 20; ; wait = Math.min(wait * 2, 1000)) {
     let held: Held | undefined
     try {
-      closing.throwIfAborted()
-      const opened = await openServer(place, { postgresBin, onNotice, mayMake }, closing)
+      signal.throwIfAborted()
+      const opened = await openServer(place, { postgresBin, onNotice, mayMake }, signal)
       held = opened.held
       await takeLocks(held, place, options.role)
       session.held = held
@@ -104,13 +109,13 @@ async function join(session: Session, mayMake: boolean): Promise<void> {
       return
     } catch (error) {
       if (held !== undefined) await release(held, place)
-      if (closing.aborted) throw closing.reason
+      if (signal.aborted) throw signal.reason
       const pastMs = performance.now() - began
       if (mayMake && pastMs > heldLimitMs && error instanceof PostgresFailure && error.isHeld)
         throw heldElsewhere(place)
       if (!isPassing(error) || pastMs > joinLimitMs) throw startError(error, place)
     }
-    await delay(wait, undefined, { signal: closing })
+    await delay(wait, undefined, { signal })
   }
 }
 
@@ -130,7 +135,7 @@ async function supervise(session: Session): Promise<void> {
     log.error({ event: 'embedded_db', data_dir: place.dataDir }, 'embedded database lost; starting it again')
     for (let wait = 50; session.held === undefined && !closing.aborted; wait = Math.min(wait * 2, 5000)) {
       try {
-        await join(session, false)
+        await join(session, false, closing)
       } catch (error) {
         if (closing.aborted) break
         log.error(
@@ -193,6 +198,9 @@ const heldElsewhere = ({ dataDir, logFile }: Place): StartError =>
     `The data directory ${dataDir} is in use by a process that cannot be reached from here: in another container, on another machine, or left behind by a killed database (\`fuser ${logFile}\` lists those of this machine). Stop it, or set CELLKEEP_DATA_DIR (option data_dir) to another directory.`,
     75,
   )
+
+const interrupted = (cause: unknown): StartError =>
+  new StartError('interrupted', 'Interrupted; the embedded database was not started.', 1, { cause })
 
 function startError(error: unknown, { dataDir, logFile }: Place): StartError {
   if (error instanceof StartError) return error

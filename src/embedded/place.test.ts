@@ -41,6 +41,18 @@ test('an ordinary user runs the database itself, in a data dir of mode 0700', as
   expect(await alive(pids)).toEqual([])
 })
 
+test.runIf(isRoot)('the socket directory goes to another user with the database', async () => {
+  const path = join(dir, 'given-away')
+  await preparePlace({ dataDir: path })
+  await mkdir(join(path, 'db'))
+  for (const given of [nobody, 1]) {
+    await chown(join(path, 'db'), given, given)
+    const { socketDir, user } = await preparePlace({ dataDir: path })
+    expect(user).toMatchObject({ uid: given })
+    expect(await stat(socketDir)).toMatchObject({ uid: given, gid: given, mode: 0o40700 })
+  }
+})
+
 test('root takes the data dir of the machine if the default one is out of reach, and says so', async () => {
   const hidden = join(dir, 'hidden')
   await mkdir(hidden, { mode: 0o700 })

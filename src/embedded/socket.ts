@@ -21,7 +21,9 @@ export async function socketDirectory(dataDir: string, user: DatabaseUser | unde
   if (fits(own)) {
     // The data dir was moved here from a longer path.
     if (linked !== undefined) await unlink(own).catch(() => {})
-    await mkdir(own, { mode: 0o700 }).then(() => give(own, user), ignoreExisting)
+    await mkdir(own, { mode: 0o700 }).catch(ignoreExisting)
+    // Even one that exists: the start that made it may have been killed, and `db` been given to another user.
+    await give(own, user)
     return own
   }
   // The name depends on the path: a copied data dir must not follow its link to the original's server.

@@ -38,7 +38,7 @@ export async function withTemporaryServer<T>(
   })
   try {
     await chmod(dataDir, process.geteuid?.() === 0 ? 0o711 : 0o700)
-    const embedded = await startEmbedded({ ...options, dataDir, role: 'command' })
+    const embedded = await startEmbedded({ ...options, dataDir, role: 'command', stop: interrupt })
     try {
       return await work(embedded.connection)
     } finally {

@@ -134,6 +134,12 @@ async function writeExclusively(path: string, content: string): Promise<void> {
   }
 }
 
+/** For the name of a file whose directory this process may perhaps only write: then it cannot be synced. */
+export const syncName = (path: string): Promise<void> =>
+  syncDirectory(dirname(path)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EACCES') throw error
+  })
+
 /** A new name survives a power cut only if its directory was synced too. */
 export async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path)

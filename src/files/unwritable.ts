@@ -3,7 +3,9 @@ import { StartError } from '../errors.ts'
 /** For the `catch` of code that creates and writes an output: rejects with what is wrong with it. */
 export const unwritable =
   (what: string, reason = 'cannot_write') =>
-  ({ code, message }: NodeJS.ErrnoException): never => {
+  (error: NodeJS.ErrnoException): never => {
+    if (error instanceof StartError) throw error
+    const { code, message } = error
     const why = code === 'EEXIST' ? 'it already exists. Choose another name' : message
     throw new StartError(reason, `${what} cannot be written: ${why}.`, 1)
   }

@@ -13,7 +13,7 @@ import { StartError } from '../../errors.ts'
 import { createLog, type Log } from '../../log/log.ts'
 import { textLines } from '../../log/text.ts'
 import { version } from '../../wire/version.ts'
-import { command, WrongUsage } from '../shell/command.ts'
+import { command, numberIn, WrongUsage } from '../shell/command.ts'
 import { type CommandIo, createOutput, type Output } from '../shell/output.ts'
 import { type Progress, withProgress } from '../shell/progress.ts'
 import { onSignal } from '../signals.ts'
@@ -96,7 +96,7 @@ export const restore = command({
 /** Bytes per second. */
 function megabytes(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
-  const number = Number(text)
+  const number = numberIn(text)
   if (!(number >= 0.1))
     throw new WrongUsage('--max-rate takes megabytes a second, such as 10 (at least 0.1).')
   return number * 1e6

@@ -3,7 +3,7 @@ import { ConfigError, type ParsedConfig } from '../../config/config.ts'
 import { loadConfig } from '../../config/file.ts'
 import { isLoopbackHost } from '../../config/ip.ts'
 import { StartError } from '../../errors.ts'
-import { command, WrongUsage } from '../shell/command.ts'
+import { command, numberIn, WrongUsage } from '../shell/command.ts'
 import { agreed } from '../shell/confirm.ts'
 import type { CommandIo } from '../shell/output.ts'
 import { withProgress } from '../shell/progress.ts'
@@ -89,7 +89,7 @@ async function configOf({ env, cwd }: CommandIo): Promise<{ loaded: ParsedConfig
 /** In per cent; null: no row is judged. */
 function sampleOf({ deep = false, sample }: { deep?: boolean; sample?: string }): number | null {
   if (!deep && sample !== undefined) throw new WrongUsage('--sample needs --deep.')
-  const percent = Number(sample ?? 100)
+  const percent = numberIn(sample ?? '100')
   if (!(percent > 0 && percent <= 100)) throw new WrongUsage('--sample takes a number up to 100.')
   return deep ? percent : null
 }

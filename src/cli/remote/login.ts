@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { CellkeepError, type Client, createClient } from '../../client/client.ts'
 import { ServiceError, StartError } from '../../errors.ts'
 import { scopeNamed } from '../../tokens/tokens.ts'
-import { type Command, command, WrongUsage } from '../shell/command.ts'
+import { type Command, command, numberIn, WrongUsage } from '../shell/command.ts'
 import { lineFrom } from '../shell/confirm.ts'
 import type { CommandIo } from '../shell/output.ts'
 import { readPassword } from '../shell/password.ts'
@@ -25,12 +25,14 @@ export const login: Command = command({
     days: { type: 'string', default: '90' },
   },
   async run({ options, io, out }) {
-    const days = Number(options.days)
+    const days = numberIn(options.days)
     if (!Number.isInteger(days) || days < 1)
       throw new WrongUsage('--days takes a number of days, such as 90.')
     const url = await serverUrl(io, options.url)
     const username = options.username ?? (await askUsername(io, url))
     const password = await readPassword(io, `Password of ${username}: `)
+    // Before a token is made that could not be kept.
+    await writeKept(io, await readKept(io))
     const client = createClient({ url, jar: true })
     const made = await asked(url, async () => {
       await signIn(client, io, { username, password })

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -36,6 +36,25 @@ afterAll(async () => {
 const credentials = () => join(home, '.config', 'cellkeep', 'credentials.json')
 
 describe('login', () => {
+  it.each(['null', '[]', '{'])('names a file of tokens that holds %s', async (content) => {
+    const place = join(home, 'broken', 'cellkeep')
+    await mkdir(place, { recursive: true, mode: 0o700 })
+    await writeFile(join(place, 'credentials.json'), content, { mode: 0o600 })
+    const env = { XDG_CONFIG_HOME: join(home, 'broken'), CELLKEEP_URL: test.url }
+    const { code, stderr } = await shell(env, home)(['logout'])
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/credentials\.json .*Delete it and run/)])
+  })
+
+  it('that could not keep a token makes none, and names the file', async () => {
+    const ada = await test.account()
+    await writeFile(join(home, 'file'), '')
+    const env = { HOME: home, XDG_CONFIG_HOME: join(home, 'file'), CELLKEEP_URL: test.url }
+    const { code, stderr } = await shell(env, home)(['login', '--username', ada.username], ada.password)
+    expect([code, stderr]).toEqual([1, expect.stringContaining('credentials.json cannot be')])
+    expect(stderr).not.toContain('bug')
+    expect((await ada.client.account_token_list()).tokens).toEqual([])
+  })
+
   it('keeps a token for its owner alone and leaves no session behind', async () => {
     const ada = await test.account()
     const before = await ada.client.account_session_list()
@@ -282,6 +301,10 @@ describe('completion', () => {
     expect(await complete('account', 'sh')).toEqual(['show'])
     expect(await complete('invite', 'create', '--em')).toEqual(['--email'])
     expect(await complete('login', '--url', 'x', '--')).not.toContain('--url')
+  })
+
+  it('goes on after an option that asks for help', async () => {
+    expect(await complete('invite', 'create', '--help', '--em')).toEqual(['--email'])
   })
 
   it('knows methods and their inputs', async () => {

@@ -6,8 +6,10 @@ import { loadConfig } from '../../config/file.ts'
 import { httpUrl } from '../../config/ip.ts'
 import { ServiceError, StartError } from '../../errors.ts'
 import { readPrivateFile, replacePrivateFile } from '../../files/private-file.ts'
+import { unwritable } from '../../files/unwritable.ts'
 import type { Reason } from '../../reasons.ts'
 import { meant } from '../../wire/closest.ts'
+import { isPlainObject } from '../../wire/input.ts'
 import type { CommandIo } from '../shell/output.ts'
 
 /** Keeps user and password out of messages. */
@@ -77,15 +79,15 @@ export async function readKept(io: CommandIo): Promise<Record<string, Kept>> {
     )
   if ('problem' in read) throw unreadable(read.problem)
   try {
-    return JSON.parse(read.content) as Record<string, Kept>
-  } catch {
-    throw unreadable('does not hold JSON')
-  }
+    const kept: unknown = JSON.parse(read.content)
+    if (isPlainObject(kept)) return kept as Record<string, Kept>
+  } catch {}
+  throw unreadable('is not a JSON object')
 }
 
 export async function writeKept(io: CommandIo, kept: Record<string, Kept>): Promise<string> {
   const path = file(io)
-  await replacePrivateFile(path, `${JSON.stringify(kept, null, 2)}\n`)
+  await replacePrivateFile(path, `${JSON.stringify(kept, null, 2)}\n`).catch(unwritable(path))
   return path
 }
 

@@ -6,7 +6,7 @@ import { events } from '../../events.ts'
 import { fieldText, printable } from '../../log/text.ts'
 import type { Reason } from '../../reasons.ts'
 import { closest } from '../../wire/closest.ts'
-import { type Command, command, WrongUsage } from '../shell/command.ts'
+import { type Command, command, numberIn, WrongUsage } from '../shell/command.ts'
 import { meaningOf } from '../shell/refusal.ts'
 import { asked, serverUrl, tokenFor } from './server.ts'
 
@@ -18,7 +18,7 @@ export const tail: Command = command({
     'Starts with the next row, or after row SEQ, and reconnects when the server restarts. With --json each row is a\nline of JSON. Ctrl-C stops it.\n\nExamples:\n  cellkeep tail --event-type login\n  cellkeep tail --after 0 --json',
   options: { after: { type: 'string' }, 'event-type': { type: 'string' }, url: { type: 'string' } },
   async run({ options, io, out }) {
-    const after = options.after === undefined ? undefined : Number(options.after)
+    const after = options.after === undefined ? undefined : numberIn(options.after)
     if (after !== undefined && !(Number.isSafeInteger(after) && after >= 0))
       throw new WrongUsage('--after takes the seq of a row, such as 0.')
     const type = options['event-type'] || undefined

@@ -91,6 +91,10 @@ function parsed<O extends Options>(args: readonly string[], options: O) {
   }
 }
 
+/** The number of an option; NaN for what `Number` would take besides digits, such as blanks, which it takes for 0. */
+export const numberIn = (text: string): number =>
+  /^\d{1,16}(\.\d{1,16})?$/.test(text) ? Number(text) : Number.NaN
+
 /** Ends a sentence about an unknown name, with the closest known one if there is one. */
 export function perhaps(name: string, names: readonly string[]): string {
   const near = closest(name, names) ?? names.find((one) => one.startsWith(name) && name.length > 2)

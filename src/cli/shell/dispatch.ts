@@ -15,9 +15,11 @@ export async function dispatch([name = 'help', ...args]: readonly string[], io: 
     const message = `There is no command "${name}"${perhapsCommand(name)} \`cellkeep help\` lists them.`
     return wrongUsage([], args, io, message)
   }
-  const asksHelp = args.findIndex((arg) => arg === '--help' || arg === '-h')
+  // What follows `--` is no option.
+  const options = args.slice(0, args.includes('--') ? args.indexOf('--') : undefined)
+  const asksHelp = options.findIndex((arg) => arg === '--help' || arg === '-h')
   if (asksHelp >= 0) return help([name, ...args.slice(0, asksHelp)], io)
-  const json = args.includes('--json')
+  const json = options.includes('--json')
   try {
     return await command.run(args, io)
   } catch (error) {

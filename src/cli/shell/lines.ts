@@ -1,7 +1,9 @@
+import { once } from 'node:events'
 import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { syncName } from '../../files/private-file.ts'
 import { unwritable } from '../../files/unwritable.ts'
 import type { CommandIo } from './output.ts'
 import { withProgress } from './progress.ts'
@@ -63,18 +65,20 @@ const toStdout = ({ stdout, cut }: CommandIo): Target => ({
 export async function newFile(path: string): Promise<Target> {
   const failed = unwritable(path)
   const file = await open(path, 'wx', 0o600).catch(failed)
-  const stream = file.createWriteStream()
+  // On the disk before the summary is: what continues after it never exports these rows again.
+  const stream = file.createWriteStream({ flush: true })
   const ended = finished(stream).catch(failed)
-  // The next write reports an error that occurs between two writes.
+  // A write that fills the buffer reports an error that occurs before it.
   ended.catch(() => {})
   return {
     write: async (line) => {
-      if (!stream.write(line))
-        await Promise.race([new Promise((resolve) => stream.once('drain', resolve)), ended])
+      if (stream.write(line)) return
+      await (stream.errored ? ended : once(stream, 'drain').catch(failed))
     },
     end: async () => {
       stream.end()
       await ended
+      await syncName(path).catch(failed)
     },
     discard: async () => {
       stream.destroy()

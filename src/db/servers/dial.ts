@@ -87,9 +87,13 @@ async function targetsOf(
     }),
   )
   const targets = found.flat()
-  if (url?.isRandom) targets.sort(() => Math.random() - 0.5)
   const before = last.get(connection.connectionString)
-  return targets.sort((a, b) => Number(b.key === before) - Number(a.key === before))
+  // One number for each: a comparison that is random itself would favour some of them.
+  const placeOf = ({ key }: Target, at: number) => (key === before ? -1 : url?.isRandom ? Math.random() : at)
+  return targets
+    .map((target, at) => ({ target, place: placeOf(target, at) }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ target }) => target)
 }
 
 const resolved = (host: string, note: (error: unknown) => void): Promise<{ address: string }[]> =>

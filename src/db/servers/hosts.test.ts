@@ -6,6 +6,8 @@ import { migratedDatabase } from '../../../test/fresh-database.ts'
 import { postgresProxy } from '../../../test/helpers/postgres-proxy.ts'
 import { parseDatabaseUrl } from '../../config/database-url.ts'
 import { openDatabase, sql } from '../db.ts'
+import { clientConfig } from './connection.ts'
+import { dial } from './dial.ts'
 
 const database = await migratedDatabase()
 const passOn = (near: Socket, far: Socket): void => void near.pipe(far).pipe(near)
@@ -104,6 +106,22 @@ describe('a list of servers', () => {
       await client.query(`alter database ${name} set ${setting}`)
     await expect.poll(() => db.readOnly.rows(sql`select 1 as n`).catch(() => [])).toEqual([{ n: 1 }])
   })
+})
+
+it('a random order gives every server the same chance to come first', async () => {
+  onTestFinished(() => void vi.restoreAllMocks())
+  const random = vi.spyOn(Math, 'random')
+  for (const one of [0.9, 0.5, 0.1]) random.mockReturnValueOnce(one)
+  const tried: unknown[] = []
+  const connectionString = 'postgres://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3/none?load_balance_hosts=random'
+  const dialled = dial({
+    connection: { connectionString, schema: undefined },
+    config: clientConfig,
+    judge: async () => {},
+    tried: (error) => tried.push((error as { port?: number }).port),
+  })
+  await expect(dialled).rejects.toThrow('ECONNREFUSED')
+  expect(tried).toEqual([3, 2, 1])
 })
 
 describe('a database URL', () => {
