@@ -134,10 +134,13 @@ async function writeExclusively(path: string, content: string): Promise<void> {
   }
 }
 
-/** For the name of a file whose directory this process may perhaps only write: then it cannot be synced. */
+/** Some directories cannot be synced: those that this process may only write, and those of some network file systems. */
+const unsyncable = ['EACCES', 'EPERM', 'EBADF', 'EINVAL', 'EISDIR', 'ENOTSUP']
+
+/** Syncs the name of a new file, if its directory can be synced. */
 export const syncName = (path: string): Promise<void> =>
   syncDirectory(dirname(path)).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EACCES') throw error
+    if (!unsyncable.includes(error.code ?? '')) throw error
   })
 
 /** A new name survives a power cut only if its directory was synced too. */
