@@ -4,6 +4,7 @@ import { beginStatement } from '../observe/statement.ts'
 import { answered } from './answered.ts'
 import { explainReadOnly, refused, repeatCause, unavailable } from './servers/failure.ts'
 import type { Primary } from './servers/primary.ts'
+import { watchSilence } from './silence.ts'
 import { compile, nameless, type Sql } from './sql.ts'
 import { isWornOut, noteOpened } from './statement-names.ts'
 
@@ -46,6 +47,7 @@ const ownSettings = `set default_transaction_read_only = on; set plan_cache_mode
 export function pipelinedReader(primary: Primary, options: ReaderOptions) {
   const { onStatement, noteLostName, isPooled, hasNames, observer } = options
   const connections = openShared(primary, options)
+  const silence = watchSilence(primary)
   let underWay = 0
 
   const read = async <T>(query: Sql, isNamed: boolean, shared: string | undefined): Promise<T[]> => {
@@ -60,6 +62,7 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
       })
       if (underWay === 0) primary.alive()
       underWay += 1
+      silence.sent(client)
       try {
         const begun = isPooled && client.query('begin read only')
         const sent = answered(client, statement)
@@ -70,6 +73,7 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
         throw refused(error)
       } finally {
         underWay -= 1
+        silence.answered(client)
         primary.alive()
       }
     } finally {
@@ -90,7 +94,10 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
         return await read<T>(query, hasNames && cause !== 'statement_name', shared).catch(explainReadOnly)
       }
     },
-    close: connections.close,
+    close: async (): Promise<void> => {
+      silence.end()
+      await connections.close()
+    },
   }
 }
 
