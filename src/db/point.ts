@@ -4,7 +4,7 @@ import { beginStatement } from '../observe/statement.ts'
 import { answered } from './answered.ts'
 import { explainReadOnly, refused, repeatCause, unavailable } from './servers/failure.ts'
 import type { Primary } from './servers/primary.ts'
-import { watchSilence } from './silence.ts'
+import type { Silence } from './silence.ts'
 import { compile, nameless, type Sql } from './sql.ts'
 import { isWornOut, noteOpened } from './statement-names.ts'
 
@@ -16,6 +16,7 @@ type ReaderOptions = {
   isPooled: boolean
   hasNames: boolean
   observer: Observer
+  silence: Silence
 }
 
 /** The place of one shared connection, and how many reads on it wait for their answers. */
@@ -45,9 +46,8 @@ const ownSettings = `set default_transaction_read_only = on; set plan_cache_mode
  * repeated once; the next read opens a new one.
  */
 export function pipelinedReader(primary: Primary, options: ReaderOptions) {
-  const { onStatement, noteLostName, isPooled, hasNames, observer } = options
+  const { onStatement, noteLostName, isPooled, hasNames, observer, silence } = options
   const connections = openShared(primary, options)
-  const silence = watchSilence(primary)
   let underWay = 0
 
   const read = async <T>(query: Sql, isNamed: boolean, shared: string | undefined): Promise<T[]> => {
@@ -62,7 +62,7 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
       })
       if (underWay === 0) primary.alive()
       underWay += 1
-      silence.sent(client)
+      silence.asked(client)
       try {
         const begun = isPooled && client.query('begin read only')
         const sent = answered(client, statement)
@@ -94,10 +94,7 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
         return await read<T>(query, hasNames && cause !== 'statement_name', shared).catch(explainReadOnly)
       }
     },
-    close: async (): Promise<void> => {
-      silence.end()
-      await connections.close()
-    },
+    close: connections.close,
   }
 }
 
