@@ -3,10 +3,13 @@ import { afterAll, beforeEach, expect, it } from 'vitest'
 import { migratedDatabase } from '../../test/fresh-database.ts'
 import { postgresProxy } from '../../test/helpers/postgres-proxy.ts'
 import { openDatabase, sql } from './db.ts'
+import { clientConfig } from './servers/connection.ts'
 
 /** Connections on which nothing arrives at one of the ends any more, as when a firewall has forgotten them. */
 const lost = { client: new Set<Socket>(), server: new Set<Socket>() }
 const open = new Set<Socket>()
+/** How each connection began. */
+const starts: string[] = []
 /** Those for short reads. */
 const readers = new Set<Socket>()
 /** The connection of the statement with this text gets its answer slowly. */
@@ -19,6 +22,7 @@ const proxy = await postgresProxy(database.connection, (near, far) => {
     open.delete(near)
     readers.delete(near)
   })
+  near.once('data', (chunk: Buffer) => starts.push(chunk.toString('latin1')))
   near.on('data', (chunk: Buffer) => {
     if (chunk.includes('plan_cache_mode')) readers.add(near)
     if (slow.text && chunk.includes(slow.text)) isSlow = true
@@ -85,4 +89,11 @@ it('a large result that waits for another one to arrive is neither cut nor repea
   const results = await Promise.all([slowly, db.readOnly.rows(large('meanwhile'))])
   expect(results.map(({ length }) => length)).toEqual([2000, 2000])
   expect(statements).toHaveLength(2)
+})
+
+it('every connection asks the server to end it within a minute if it is lost, and the URL may ask for something else', async () => {
+  expect(starts.length).toBeGreaterThan(4)
+  for (const start of starts) expect(start).toMatch(/tcp_keepalives_idle=30 .*interval=10 .*count=3/)
+  const { options } = clientConfig({ options: '-c tcp_keepalives_idle=5' })
+  expect(options).toMatch(/tcp_keepalives_idle=30.*tcp_keepalives_idle=5/)
 })
