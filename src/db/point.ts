@@ -4,6 +4,7 @@ import { beginStatement } from '../observe/statement.ts'
 import { answered } from './answered.ts'
 import { explainReadOnly, refused, repeatCause, unavailable } from './servers/failure.ts'
 import type { Primary } from './servers/primary.ts'
+import type { Silence } from './silence.ts'
 import { compile, nameless, type Sql } from './sql.ts'
 import { isWornOut, noteOpened } from './statement-names.ts'
 
@@ -15,6 +16,7 @@ type ReaderOptions = {
   isPooled: boolean
   hasNames: boolean
   observer: Observer
+  silence: Silence
 }
 
 /** The place of one shared connection, and how many reads on it wait for their answers. */
@@ -44,7 +46,7 @@ const ownSettings = `set default_transaction_read_only = on; set plan_cache_mode
  * repeated once; the next read opens a new one.
  */
 export function pipelinedReader(primary: Primary, options: ReaderOptions) {
-  const { onStatement, noteLostName, isPooled, hasNames, observer } = options
+  const { onStatement, noteLostName, isPooled, hasNames, observer, silence } = options
   const connections = openShared(primary, options)
   let underWay = 0
 
@@ -60,6 +62,7 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
       })
       if (underWay === 0) primary.alive()
       underWay += 1
+      silence.asked(client)
       try {
         const begun = isPooled && client.query('begin read only')
         const sent = answered(client, statement)
@@ -70,6 +73,7 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
         throw refused(error)
       } finally {
         underWay -= 1
+        silence.answered(client)
         primary.alive()
       }
     } finally {

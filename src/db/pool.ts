@@ -20,6 +20,7 @@ import {
 import { lostNames } from './servers/lost-names.ts'
 import { openPrimary, type Primary } from './servers/primary.ts'
 import { configOf, limitsOf } from './servers/session-settings.ts'
+import { watchSilence } from './silence.ts'
 import { openSlots, type Slot } from './slots.ts'
 import { compile, nameless, type Sql } from './sql.ts'
 import { isWornOut, noteOpened } from './statement-names.ts'
@@ -102,6 +103,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     hasOpen: () => slots.load().open > 0,
   })
   const receiving = new Receiving()
+  const silence = watchSilence(primary)
   const slots = openSlots(primary, {
     max: options.poolMax,
     waitMs,
@@ -120,6 +122,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     noteLostName,
     onStatement,
     observer,
+    silence,
   })
 
   const take = async (): Promise<Slot> => {
@@ -135,6 +138,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     const statement = hasNames && !slot.isNameless ? compile(query) : nameless(query)
     onStatement?.(statement.text)
     const end = beginStatement(observer, shared)
+    silence.asked(slot)
     try {
       return await answered(slot, statement)
     } catch (error) {
@@ -142,6 +146,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
       throw error
     } finally {
       end()
+      silence.answered(slot)
       receiving.done(slot)
     }
   }
@@ -210,6 +215,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     onError,
     observer,
     close: async () => {
+      silence.end()
       primary.close()
       await Promise.all([slots.close(), reader.close()])
     },

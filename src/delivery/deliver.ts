@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { fold } from '../accounts/formats.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import type { App } from '../core/app.ts'
@@ -7,6 +8,8 @@ import { isDeliverable, withAsciiDomain } from '../wire/address.ts'
 import { type Claimed, type MessageError, messageOf, type Outcome, record } from './claim.ts'
 
 const limitMs = 30_000
+/** The pause before an outcome that could not be recorded is recorded again. */
+const againMs = 1_000
 
 /** Thrown by a transport that could not be reached or was not ready; the delivery is tried again. */
 export class Unreachable extends Error {
@@ -29,7 +32,7 @@ export async function deliverOne(
 ): Promise<Outcome | undefined> {
   const message = messageOf(app, row)
   const held = await reasonNotTo(app, row, message)
-  if (held) return await record(app, row, held)
+  if (held) return await recorded(app, row, held, stop)
   const limit = AbortSignal.timeout(limitMs)
   const signal = stop ? AbortSignal.any([limit, stop]) : limit
   try {
@@ -45,9 +48,25 @@ export async function deliverOne(
       { event: 'delivery_failed', message_id, attempt, error: outcome.error, ...whereabouts(error) },
       'a message was not delivered',
     )
-    return await record(app, row, outcome)
+    return await recorded(app, row, outcome, stop)
   }
-  return await record(app, row, { state: 'sent', error: null })
+  return await recorded(app, row, { state: 'sent', error: null }, stop)
+}
+
+/**
+ * Waits until the database is back, unless somebody waits for the outcome: a message that was sent, but not recorded,
+ * would be sent again.
+ */
+async function recorded(app: App, row: Claimed, outcome: Outcome, stop?: AbortSignal): Promise<Outcome> {
+  for (;;) {
+    try {
+      return await record(app, row, outcome)
+    } catch (error) {
+      if (!stop || !hasReason(error, 'service_unavailable', 'timeout')) throw error
+      await delay(againMs, undefined, { signal: stop, ref: false }).catch(() => {})
+      if (stop.aborted) throw error
+    }
+  }
 }
 
 const errorOf = (error: unknown, limit: AbortSignal): MessageError =>

@@ -22,7 +22,7 @@ export const directOf = ({ direct, ...connection }: Connection): Connection =>
 export function clientConfig({ schema, direct: _, ...config }: Connection, options = ''): pg.ClientConfig {
   const path = schema && `-c search_path=${searchPath(schema)}`
   const { connectionString, given } = withoutOptions(config)
-  const all = [given, path, reliedOn, options].filter(Boolean).join(' ')
+  const all = [keptAlive, given, path, reliedOn, options].filter(Boolean).join(' ')
   return { ...config, ...(connectionString && { connectionString }), ...(all && { options: all }) }
 }
 
@@ -45,6 +45,12 @@ export const relied: Readonly<Record<string, { value: string; holds: string }>> 
   lock_timeout: { value: '0', holds: `= '0'` },
   idle_session_timeout: { value: '0', holds: `= '0'` },
 }
+
+/**
+ * A server ends a session within a minute of a connection that was lost without a sign, rather than after two hours:
+ * the node has replaced it, and the old ones would add up. First, so that the options of the URL override it.
+ */
+const keptAlive = '-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3'
 
 const reliedOn = Object.entries(relied)
   .map(([name, { value }]) => `-c ${name}=${value.replaceAll(' ', '\\ ')}`)

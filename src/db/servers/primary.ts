@@ -32,6 +32,8 @@ export type Primary = {
   repeats(cause: RepeatCause | 'conflict' | 'replica'): Promise<void>
   /** The database answered, or was asked while no other answer was pending. */
   alive(): void
+  /** Nothing was answered lately, and nobody has found out yet whether the server is there. */
+  readonly isSilent: boolean
   /** Throws `service_unavailable` if the breaker is open or too many calls wait already. */
   enter(): void
   leave(): void
@@ -80,6 +82,7 @@ export function openPrimary(options: PrimaryOptions): Primary {
   let inside = 0
   let aliveAt = 0
   let isLooking = false
+  const isSilent = (): boolean => performance.now() - aliveAt >= silenceMs
   /** When calls began to ask for a connection without getting one: a server silent for a moment has not failed yet. */
   let missingSince: number | undefined
 
@@ -132,7 +135,7 @@ export function openPrimary(options: PrimaryOptions): Primary {
   const breaker = createBreaker({ waitMs, probe: seek, onAway: () => void doubts++, onError })
 
   const watch = setInterval(() => {
-    if (isLooking || breaker.isAway || !isBusy() || performance.now() - aliveAt < silenceMs) return
+    if (isLooking || breaker.isAway || !isBusy() || !isSilent()) return
     isLooking = true
     void probe()
       .catch(failed)
@@ -188,6 +191,9 @@ export function openPrimary(options: PrimaryOptions): Primary {
     },
     alive: () => {
       aliveAt = performance.now()
+    },
+    get isSilent() {
+      return isSilent()
     },
     enter: () => {
       if (breaker.isOpen) throw unavailable(new Error('no database server can be used'))
