@@ -103,7 +103,8 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     hasOpen: () => slots.load().open > 0,
   })
   const receiving = new Receiving()
-  const silence = watchSilence(primary)
+  const isPooled = connection.direct !== undefined
+  const silence = watchSilence(primary, { isPooled })
   const slots = openSlots(primary, {
     max: options.poolMax,
     waitMs,
@@ -114,7 +115,6 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     onError: (error) => onError(error, 'an idle database connection ended'),
   })
   const noteLostName = lostNames(onError)
-  const isPooled = connection.direct !== undefined
   const reader = pipelinedReader(primary, {
     onError,
     isPooled,

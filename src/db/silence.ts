@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { cut, streamOf } from './servers/dial.ts'
 import type { Primary } from './servers/primary.ts'
@@ -5,9 +6,11 @@ import type { Primary } from './servers/primary.ts'
 /** How long a connection with unanswered statements may be silent before the server is asked about it. */
 const silenceMs = 1_000
 const askMs = 2_000
+/** Time for an answer that is on its way. */
+const settleMs = 250
 
-/** Whether the server waits for the client, so that neither will ever hear of the other. */
-const isWaiting = `select from pg_stat_activity where pid = $1 and wait_event_type = 'Client'`
+/** Where the server waits for the client, neither will ever hear of the other. */
+const waitingOnes = `select pid from pg_stat_activity where pid = any($1::int[]) and wait_event_type = 'Client'`
 
 /** Statements whose answers are awaited. */
 export type Silence = {
@@ -20,16 +23,20 @@ export type Silence = {
  * Cuts connections that were lost without a sign, as when a firewall forgets one of them. Each statement on it would wait
  * for the time limit, and so would all that share its batches, while other connections work.
  */
-export function watchSilence(primary: Pick<Primary, 'session' | 'isAway' | 'isSilent'>): Silence {
+export function watchSilence(
+  primary: Pick<Primary, 'session' | 'isAway' | 'isSilent'>,
+  { isPooled }: { isPooled: boolean },
+): Silence {
   const pending = new Map<pg.Client, number>()
   /** The bytes that had arrived on each when it was looked at last. */
   let seen = new Map<pg.Client, number | undefined>()
   let isAsking = false
 
+  const pidOf = (client: pg.Client): number => (client as pg.Client & { processID: number }).processID
   const bytesOf = (client: pg.Client): number | undefined => streamOf(client)?.bytesRead
   const look = async (): Promise<void> => {
-    // If the whole server is silent, the primary finds out.
-    if (isAsking || primary.isAway || primary.isSilent) return
+    // If the whole server is silent, the primary finds out. A pooler tells ids of sessions that are not ours.
+    if (isPooled || isAsking || primary.isAway || primary.isSilent) return
     const before = seen
     seen = new Map([...pending.keys()].map((client) => [client, bytesOf(client)]))
     // A large result may be left unread on purpose.
@@ -44,13 +51,15 @@ export function watchSilence(primary: Pick<Primary, 'session' | 'isAway' | 'isSi
   const ask = async (silent: (readonly [pg.Client, number | undefined])[]): Promise<void> => {
     const session = await primary.session({ application_name: 'cellkeep', query_timeout: askMs })
     try {
-      for (const [client, bytes] of silent) {
-        const { processID } = client as pg.Client & { processID: number }
-        const { rowCount } = await session.query(isWaiting, [processID])
-        // An answer may have come meanwhile, above all if this process stood still.
-        if (rowCount === 1 && pending.has(client) && bytesOf(client) === bytes)
+      const { rows } = await session.query<{ pid: number }>(waitingOnes, [
+        silent.map(([client]) => pidOf(client)),
+      ])
+      if (rows.length === 0) return
+      await delay(settleMs)
+      const waiting = new Set(rows.map(({ pid }) => pid))
+      for (const [client, bytes] of silent)
+        if (waiting.has(pidOf(client)) && pending.has(client) && bytesOf(client) === bytes)
           cut(client, new Error('Connection terminated: the server hears nothing on it'))
-      }
     } finally {
       void session.end().catch(() => {})
     }
