@@ -31,13 +31,15 @@ export const notifications = {
 
 const offers = ['role_grant_offer_list', 'role_grant_offer_history']
 /** The methods that show the same as a notification does. A consumer's notifications are not listed. */
-const shownBy: Readonly<Record<string, readonly string[]>> = {
-  role_grant_offer_received: offers,
-  role_grant_offer_retracted: offers,
-  role_grant_offer_accepted: offers,
-  role_grant_offer_declined: offers,
-  role_grant_offer_supersede: offers,
-}
+const shownBy = new Map<string, readonly string[]>(
+  Object.entries({
+    role_grant_offer_received: offers,
+    role_grant_offer_retracted: offers,
+    role_grant_offer_accepted: offers,
+    role_grant_offer_declined: offers,
+    role_grant_offer_supersede: offers,
+  } satisfies Record<Exclude<keyof typeof notifications, 'role_grant_revoke'>, readonly string[]>),
+)
 
 /**
  * A token that names methods receives only what one of them shows as well. `GET /status` shows the role grants of an
@@ -46,7 +48,7 @@ const shownBy: Readonly<Record<string, readonly string[]>> = {
 export const isHeardBy = (scope: TokenScope, notification: string): boolean =>
   scope.kind !== 'methods' ||
   notification === 'role_grant_revoke' ||
-  scope.methods.some((method) => shownBy[notification]?.includes(method))
+  scope.methods.some((method) => shownBy.get(notification)?.includes(method))
 
 type Params = {
   [K in keyof typeof notifications]: z.input<(typeof notifications)[K]>

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { daemonHeaders, tokenOf } from '../../test/helpers/callers.ts'
 import { send } from '../../test/helpers/http.ts'
 import { openSocket, refusedUpgrade } from '../../test/helpers/sockets.ts'
@@ -124,6 +125,26 @@ describe('an upgrade', () => {
     // On every socket, this follows the offer.
     expect(await other?.next()).toMatchObject({ method: 'role_grant_revoke' })
     for (const socket of [full, reads, lists, other]) await socket?.close()
+  })
+
+  it('tells such a token nothing that a consumer declares, whatever its name', async () => {
+    const notifications: object = { constructor: z.strictObject({}), page_changed: z.strictObject({}) }
+    await using own = await testService({ notifications } as object)
+    const bob = await own.account()
+    const listed = await tokenOf(own, bob, { kind: 'methods', methods: ['account_verify'] })
+    const [full, other] = await Promise.all([
+      openSocket(own.url, { cookie: bob.cookie }),
+      openSocket(own.url, listed.headers),
+    ])
+    const revoked = { role_grant_id: crypto.randomUUID(), role: 'admin', scope_id: null }
+    await own.service.transaction({ event: 'role_grant_revoke', via: 'test' }, async ({ notify }) => {
+      for (const name of Object.keys(notifications)) notify(bob.id, name as 'role_grant_revoke', {} as never)
+      notify(bob.id, 'role_grant_revoke', revoked)
+    })
+    for (const method of ['constructor', 'page_changed', 'role_grant_revoke'])
+      expect(await full.next()).toMatchObject({ method })
+    expect(await other.next()).toMatchObject({ method: 'role_grant_revoke', params: revoked })
+    for (const socket of [full, other]) await socket.close()
   })
 
   it('from an origin that is not listed is 403, with and without a credential', async () => {
