@@ -11,6 +11,7 @@ import { mailIsDown } from '../../test/helpers/mailed.ts'
 import { providerIsDown } from '../../test/helpers/oidc.ts'
 import { onLocalhost } from '../../test/helpers/passkeys.ts'
 import { query } from '../core/declare.ts'
+import { notifications } from '../notifications.ts'
 import { routeList } from '../routes.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
 
@@ -142,7 +143,8 @@ describe('the OpenRPC document', () => {
       for (const { schema } of [...params, result]) expect(schema).toBeTypeOf('object')
       expect([paramStructure, summary]).toEqual(['by-name', expect.stringMatching(/\.$/)])
     }
-    expect(openRpc['x-notifications']).toHaveLength(7)
+    const notified = openRpc['x-notifications'].map(({ name }) => name)
+    expect(notified).toEqual([...Object.keys(notifications), 'page_changed'])
     expect(openRpc.components.schemas).toHaveProperty('AuditEvent')
   })
 
