@@ -51,7 +51,7 @@ export const runHash: RunHash = (name, ...args) => {
 }
 
 function start(): Thread {
-  // Don't inherit flags of the process, such as those of a profiler or loader.
+  // Do not inherit flags of the process, such as those of a profiler or loader.
   const worker = new Worker(file, { name: 'cellkeep hash', execArgv: [] })
   const thread: Thread = { worker }
   const fail = (error: unknown): void => {

@@ -30,7 +30,7 @@ export const cloneShard = sql`${sql.raw(shards + 2)} + pg_backend_pid() % 4096`
 
 /**
  * How much concurrent writers may add without seeing each other: a thousand cells, or as many bytes as a
- * thousand of the largest. An account that is further than this from its quota doesn't need to serialize writers.
+ * thousand of the largest. An account that is further than this from its quota does not need to serialize writers.
  */
 export const cellsUnderWay: Amount = { cells: 1000, bytes: 268_435_456 }
 /** The same for 64 of the largest clones, or for transactions that go on storing. */

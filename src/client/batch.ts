@@ -22,7 +22,7 @@ export const batch =
   (): Layer =>
   (next, { rpcPath, send }) => {
     let queue: Call[] = []
-    /** Fails as without a batch, if it can't be sent. */
+    /** Fails as without a batch, if it cannot be sent. */
     const alone = ({ method, params, signal, settle }: Call): void => settle(next(method, params, signal))
     const ask = (method: string, params: unknown, signal?: AbortSignal): Promise<Answer> =>
       new Promise((settle) => {

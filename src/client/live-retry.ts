@@ -21,7 +21,7 @@ export const endingOf = (code: number): Ending | undefined => endings[code]
 
 const slowest = 30_000
 
-/** The wait before the next attempt: random, so that the clients of a node don't all reconnect at once. */
+/** The wait before the next attempt: random, so that the clients of a node do not all reconnect at once. */
 export function waitOf(code: number, { failures }: Retry): number {
   const isFirst = failures === 0
   // Another credential of the account was revoked. Reconnect soon: notifications are lost meanwhile.

@@ -49,7 +49,7 @@ export class ConfigError extends StartError {
 
 /**
  * The effective settings: environment over config file over defaults. The mode `command` is for processes that
- * don't serve; they don't need the settings that only a server requires. Throws ConfigError.
+ * do not serve; they do not need the settings that only a server requires. Throws ConfigError.
  */
 export function parseConfig(input: {
   env: Environment

@@ -37,7 +37,7 @@ function otherCopy(path: string): string | undefined {
 
 /**
  * The file that `CELLKEEP_CONFIG` names, else `cellkeep.config.{ts,mjs,js,json}` in the working directory;
- * undefined if there is none. Throws ConfigError if it doesn't load or doesn't export an object.
+ * undefined if there is none. Throws ConfigError if it does not load or does not export an object.
  */
 export async function loadConfigFile(input: {
   env: Environment

@@ -49,7 +49,7 @@ function ipv6Host(address: string): { text: string } | string {
 
 function namedHost(host: string): { text: string } | string {
   const text = host.toLowerCase()
-  // A trailing dot is valid and makes a different host; it doesn't add a label.
+  // A trailing dot is valid and makes a different host; it does not add a label.
   const labels = text.replace(/(?<=.)\.$/, '').split('.')
   if (labels.some((label) => label !== '*' && label.includes('*'))) return 'may have * only as a whole label'
   if (labels.some((label) => /[^\0-\x7f]/.test(label)))

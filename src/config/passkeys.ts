@@ -7,9 +7,11 @@ import { isInstalled } from './packages.ts'
 export const rpIdForm =
   /^(localhost|(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9-]{2,63})$/
 
+const hostOf = (origin: string): string => URL.parse(origin)?.hostname ?? ''
+
 /** The domain of an origin; null if its host is not a domain. */
 export function domainOf(origin: string | null): string | null {
-  const host = origin === null ? '' : (URL.parse(origin)?.hostname ?? '')
+  const host = origin === null ? '' : hostOf(origin)
   return rpIdForm.test(host) ? host : null
 }
 
@@ -27,7 +29,6 @@ export function passkeyFaults(
   { public_url, rp_id, passkey_origins }: Given,
   label: (key: keyof Given) => string,
 ): string[] {
-  const hostOf = (origin: string): string => URL.parse(origin)?.hostname ?? ''
   const isWithin = (origin: string): boolean =>
     rp_id !== null && (hostOf(origin) === rp_id || hostOf(origin).endsWith(`.${rp_id}`))
   const faults: string[] = []
@@ -43,11 +44,7 @@ export function passkeyFaults(
     faults.push(
       `${label('passkey_origins')} must be origins of ${label('rp_id')} or of domains below it, with https or http://localhost`,
     )
-  else if (
-    rp_id !== null &&
-    [public_url, ...passkey_origins].some((one) => hostOf(one) !== rp_id) &&
-    isPublicSuffix(rp_id)
-  )
+  else if ([public_url, ...passkey_origins].some((one) => hostOf(one) !== rp_id) && isPublicSuffix(rp_id))
     faults.push(
       `${label('rp_id')} must be a domain of your own: anyone may register names below ${rp_id}, so browsers keep no passkeys for it`,
     )

@@ -46,7 +46,7 @@ export const startReading = (cwd: string): Reading => ({
 })
 
 function take(reading: Reading, key: Key, source: Source, label: string, value: unknown): void {
-  // A broken value counts as given, so that it isn't reported as missing too.
+  // A broken value counts as given, so that it is not reported as missing too.
   reading.sources.set(key, source)
   reading.labels.set(key, label)
   if (value instanceof Broken) reading.problems.push(`${label} ${value.rule}`)

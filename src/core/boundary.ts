@@ -22,7 +22,7 @@ function refusalIn(error: unknown): ServiceError | undefined {
   try {
     return error instanceof ServiceError ? error : databaseRefusal(error)
   } catch {
-    // A handler may throw anything, also what throws when it is read.
+    // A handler may throw anything, even what throws when it is read.
     return undefined
   }
 }

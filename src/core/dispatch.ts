@@ -178,7 +178,7 @@ async function charge(app: App, action: WiredMethod, call: Call, caller: Caller 
     await app.limiters.takeIp(group, call.ip)
 }
 
-/** The reads of a query: those that take a pooled connection pass the gate; point reads don't take one. */
+/** The reads of a query: those that take a pooled connection pass the gate; point reads do not take one. */
 class GatedReads implements ReadOnly {
   readonly #db: ReadOnly
   readonly #gate: Gate

@@ -71,7 +71,7 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
       {
         request_id,
         method: request.method,
-        // Some scanners of mails send the fragment too, where links have their token, or encode its `#`.
+        // One-time links have their token in the fragment, which some mail scanners send too, or send with `%23`.
         path: request.path.slice(0, 200).split(/#|%23/, 1)[0],
         status: reply.status,
         duration_ms: tenths(took),

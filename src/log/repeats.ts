@@ -50,7 +50,7 @@ function causeOf(error: unknown): string {
     const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
     return String(code ?? message ?? '').slice(0, 200)
   } catch {
-    // Somebody may throw anything, also what throws when it is read.
+    // Anything may be thrown, even what throws when it is read.
     return ''
   }
 }

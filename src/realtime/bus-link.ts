@@ -70,7 +70,7 @@ export function createLink(options: LinkOptions): Link {
     try {
       fresh = await session({
         application_name: 'cellkeep bus',
-        // Signals needn't be durable: they don't survive a server crash anyway.
+        // Signals need not be durable: they do not survive a server crash anyway.
         options: '-c synchronous_commit=off -c idle_session_timeout=0',
         pipeline: true,
         query_timeout: answerMs,
@@ -147,7 +147,7 @@ export function createLink(options: LinkOptions): Link {
       onGap = gap
       timers = [setInterval(check, checkMs), setInterval(ping, pingMs, true)]
       for (const timer of timers) timer.unref()
-      // A connection opened for sending doesn't listen.
+      // A connection opened for sending does not listen.
       const before = client
       client = undefined
       await before?.then((sender) => sender.end()).catch(() => {})

@@ -127,7 +127,7 @@ export const sizeOf = ({ notifications, closings, cleared = [] }: Signal): numbe
   notifications.length + closings.length + cleared.length
 
 /**
- * Merges two signals. Order is kept within each kind; connections can't see more. `largest` is the size of the largest
+ * Merges two signals. Order is kept within each kind; connections cannot see more. `largest` is the size of the largest
  * signal merged so far: a single commit is sent whole, whatever its size.
  */
 export function merged(a: Signal | undefined, b: Signal, largest = 0): Signal {
@@ -145,9 +145,9 @@ export function merged(a: Signal | undefined, b: Signal, largest = 0): Signal {
 export const isEmpty = (signal: Signal): boolean => !signal.wroteAudit && sizeOf(signal) === 0
 
 /**
- * A signal as payloads `v1 <node> <index>/<count> <piece>`, since the largest offer, escaped, doesn't fit in one. Plain
- * ASCII, so that a character is one byte in any database encoding. The index keeps equal pieces distinct; PostgreSQL
- * drops duplicate payloads.
+ * A signal as payloads `v1 <node> <index>/<count> <piece>`, since the largest offer, escaped, does not fit in one.
+ * Plain ASCII, so that a character is one byte in any database encoding. The index keeps equal pieces distinct;
+ * PostgreSQL drops duplicate payloads.
  */
 export function encodeSignal(node: string, signal: Signal): string[] {
   const { notifications, closings, wroteAudit, cleared, gap, at } = signal
@@ -176,7 +176,7 @@ export function signalDecoder(own: string, hear: (signal: Signal) => void): (pay
   return (payload) => {
     const [, node = own, index, count, piece = ''] = form.exec(payload) ?? []
     if (node === own) return
-    // Pieces of one signal arrive in order; drop a piece that doesn't continue the previous ones.
+    // Pieces of one signal arrive in order; drop a piece that does not continue the previous ones.
     const before = index === '0' ? [] : pieces.get(node)
     pieces.delete(node)
     if (before?.length !== Number(index)) return

@@ -9,7 +9,7 @@ export type Connection = {
   readonly credential: Pick<Credential, 'type' | 'id' | 'expires_at'>
   /** For a stream: the actor whose admin grant allows it. */
   readonly actor_id: string | null
-  /** The daemon token that opened it; the database doesn't show when it is rotated. */
+  /** The daemon token that opened it; the database does not show when it is rotated. */
   readonly daemon?: string | undefined
   /** Called when a node committed a change, with only the notifications and closings that concern this connection. */
   hear(committed: Committed): void

@@ -47,6 +47,7 @@ export function createDelivery({ db, observer, connections, check, safely }: Del
     }
     if (doubtful.size > 0) void settle(committed, doubtful)
   }
+
   /** Closes the connections whose credential is gone; once that is known, the others receive the rest. */
   const settle = async (committed: Committed, doubtful: Map<Connection, Closing[]>): Promise<void> => {
     while (!(await check([...doubtful.keys()].filter(isOpen))))
@@ -58,6 +59,7 @@ export function createDelivery({ db, observer, connections, check, safely }: Del
         if (isOpen(connection)) safely(() => connection.hear(unheard))
     }
   }
+
   return {
     deliver,
     listen: (hear: (committed: Committed) => void): (() => void) => {

@@ -94,7 +94,7 @@ export function createHub(options: HubOptions): Hub {
     const { expires_at } = connection.credential
     const expire = (): void => safely(() => connection.lost('expired'))
     const cancel = expires_at === null ? () => {} : at(expires_at, db.clock, expire)
-    // The caller isn't ready for `leave` before `add` returns.
+    // The caller is not ready for `leave` before `add` returns.
     if (isLeaving) queueMicrotask(() => leave(connection))
     return () => {
       cancel()

@@ -30,10 +30,10 @@ export async function* allLost(
  * Catches what lost signals missed: one query checks the credentials of all connections of this node, their strength
  * where a role requires it, and the admin grants of its streams. Resolves to the connections that lost their right.
  */
-export async function findLost(
+async function findLost(
   db: Database,
   connections: Iterable<Connection>,
-  strongRoles: readonly string[] = [],
+  strongRoles: readonly string[],
 ): Promise<[Connection, Lost][]> {
   const asked = Map.groupBy(connections, keyOf)
   if (asked.size === 0) return []

@@ -12,7 +12,7 @@ import { checkName, refuseEntry } from './entries.ts'
 export type EventTypes = {
   readonly names: readonly string[]
   has(type: string): boolean
-  /** How a row breaks the rules of its type, without any of its values; undefined if it doesn't. */
+  /** How a row breaks the rules of its type, without any of its values; undefined if it does not. */
   flaw(row: Pick<AuditRow, 'event_type' | 'outcome' | 'metadata'>): string | undefined
 }
 
@@ -72,7 +72,7 @@ const said = ({ path, code }: { path: readonly (string | number)[]; code: string
 /** The registry of notifications: the service's, then the consumer's. */
 export type NotificationTypes = {
   readonly schemas: ReadonlyMap<string, z.ZodType>
-  /** How a notification breaks the rules of its type, without any of its values; undefined if it doesn't. */
+  /** How a notification breaks the rules of its type, without any of its values; undefined if it does not. */
   flaw(method: string, params: unknown): string | undefined
   /** A copy of the params as they are sent. Throws if the notification may not be sent. */
   sendable(method: string, params: unknown): object

@@ -17,41 +17,41 @@ export class Arrivals {
   #waiting: Text[] = []
   readonly #from: string
   readonly #weigh: (size: number) => void
-  readonly #look: (text: Text) => void
-  /** Messages that this turn has handled at once. */
-  #looked = 0
+  readonly #handle: (text: Text) => void
+  /** How many messages this turn has handled at once. */
+  #handled = 0
 
   /** `weigh` gets the size of a message that begins to wait, and the negative size when it no longer waits. */
-  constructor(from: string, weigh: (size: number) => void, look: (text: Text) => void) {
+  constructor(from: string, weigh: (size: number) => void, handle: (text: Text) => void) {
     this.#from = from
     this.#weigh = weigh
-    this.#look = look
+    this.#handle = handle
   }
 
   /** Takes one message; null is a binary one. */
   add(text: Text): void {
-    if (this.#waiting.length === 0 && !isLarge(text) && this.#fitsTurn()) return void this.#look(text)
+    if (this.#waiting.length === 0 && !isLarge(text) && this.#fitsTurn()) return void this.#handle(text)
     this.#weigh(weightOf(text))
     if (this.#waiting.push(text) === 1) this.#wait()
   }
 
   #fitsTurn(): boolean {
-    if (this.#looked === 0)
+    if (this.#handled === 0)
       setImmediate(() => {
-        this.#looked = 0
+        this.#handled = 0
       })
-    this.#looked += 1
-    return this.#looked <= turnMax
+    this.#handled += 1
+    return this.#handled <= turnMax
   }
 
   /** The first waiting message may be large; small ones right behind it share its turn. */
   #wait(): void {
     inTurn(this.#from, () => {
       const next = this.#waiting.findIndex((text, index) => index > 0 && (isLarge(text) || index === turnMax))
-      const looked = this.#waiting.splice(0, next < 0 ? this.#waiting.length : next)
-      for (const text of looked) {
+      const turn = this.#waiting.splice(0, next < 0 ? this.#waiting.length : next)
+      for (const text of turn) {
         this.#weigh(-weightOf(text))
-        this.#look(text)
+        this.#handle(text)
       }
       if (this.#waiting.length > 0) this.#wait()
     })

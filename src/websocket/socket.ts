@@ -75,7 +75,7 @@ export class Socket {
     const arrivals = new Arrivals(
       bound.account_id,
       (size) => this.#weigh(size),
-      (text) => this.#look(text),
+      (text) => this.#handle(text),
     )
     ws.on('message', (data: RawData, isBinary: boolean) => arrivals.add(isBinary ? null : String(data)))
     for (const sign of ['message', 'ping', 'pong'] as const)
@@ -118,7 +118,7 @@ export class Socket {
     else this.#ws.ping(ignore)
   }
 
-  #look(text: string | null): void {
+  #handle(text: string | null): void {
     if (this.#isOver) return
     try {
       const frame = readFrame(text)

@@ -3,7 +3,7 @@ import { worded } from './rules.ts'
 
 /**
  * Wire types that every surface uses. Parsing yields the normalised value. `badText` checks the whole input at once
- * for U+0000 and lone surrogates, so these types don't.
+ * for U+0000 and lone surrogates, so these types do not.
  */
 
 /** Accepts any version and variant; upper case becomes lower case. */

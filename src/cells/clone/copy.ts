@@ -13,7 +13,7 @@ export type Copy = { source_id: string; new_id: string; data: CellData | undefin
  * Creates all cells of a clone and their edges in one statement and returns the new root, which comes first in
  * `copies`. Writes and returns nothing if there is no room, or if the caller may no longer view one of the sources.
  *
- * Lookups are forced (`offset 0`, a JSON map), because a generic plan, which doesn't know the number of cells,
+ * Lookups are forced (`offset 0`, a JSON map), because a generic plan, which does not know the number of cells,
  * would join thousands of rows by nested loops.
  */
 export function copyStatement(

@@ -10,7 +10,7 @@ export const tooLarge = (limit: keyof typeof cloneLimits, max: number = cloneLim
   refusal('cell_clone_too_large', { limit, max })
 
 /**
- * How many edges one clone examines at most, deleted and hidden ones included: those don't count as copied, but
+ * How many edges one clone examines at most, deleted and hidden ones included: those do not count as copied, but
  * each costs a lookup.
  */
 const examinedMax = 50_000

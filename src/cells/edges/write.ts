@@ -89,7 +89,7 @@ type Key = { actor_id: string; anchor_id: string; key: string }
  * Deletes the live edge at a key and resolves to its far cell, or null if there is none. Refuses if the caller may
  * not edit the anchor; the far cell need not be visible. It locks the anchor without waiting, as `addAtOnce` does;
  * where that deletes nothing, the lock decides. Both statements then check the tier, so that a right that is lost in
- * between doesn't count.
+ * between does not count.
  */
 export async function removeEdge(
   { db, single, audit }: Pick<Work, 'db' | 'single' | 'audit'>,

@@ -62,7 +62,7 @@ export async function dial(options: Dial): Promise<pg.Client> {
     }
   }
   if (failures.length === 0) throw new Error('the names of the servers took too long to resolve')
-  throw failures.reduce((worst, error) => (weight(error) > weight(worst) ? error : worst))
+  throw failures.reduce((most, error) => (weight(error) > weight(most) ? error : most))
 }
 
 /** What a server said tells more than that another one is down, which a list of servers is for. */
@@ -79,18 +79,19 @@ async function targetsOf(
   const servers = url?.servers ?? [
     { host: connection.host ?? 'localhost', port: connection.port, url: undefined },
   ]
-  const found = await Promise.all(
+  const targets = await Promise.all(
     servers.map(async ({ host, port, url: connectionString }) => {
       const one = connectionString ? { ...connection, connectionString } : connection
-      const found = host.startsWith('/') || isIP(host) ? [{ address: undefined }] : await resolved(host, note)
-      return found.map(({ address }) => ({ connection: one, address, key: `${host} ${port} ${address}` }))
+      const isName = !host.startsWith('/') && !isIP(host)
+      const addresses = isName ? await resolved(host, note) : [{ address: undefined }]
+      return addresses.map(({ address }) => ({ connection: one, address, key: `${host} ${port} ${address}` }))
     }),
   )
-  const targets = found.flat()
   const before = last.get(connection.connectionString)
   // One number for each: a comparison that is random itself would favour some of them.
   const placeOf = ({ key }: Target, at: number) => (key === before ? -1 : url?.isRandom ? Math.random() : at)
   return targets
+    .flat()
     .map((target, at) => ({ target, place: placeOf(target, at) }))
     .sort((a, b) => a.place - b.place)
     .map(({ target }) => target)

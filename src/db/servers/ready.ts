@@ -94,7 +94,7 @@ export function createReadiness(
       logged = ''
       return { ready: true }
     } catch (err) {
-      // Class 42: a table or column of the query doesn't exist or may not be read.
+      // Class 42: a table or column of the query does not exist or may not be read.
       const drift = err instanceof pg.DatabaseError && err.code?.startsWith('42')
       // Perhaps all tables are gone. Then the calls need not fail one by one.
       if (drift) db.primary.doubt()

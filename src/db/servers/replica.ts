@@ -42,7 +42,7 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
   let failures = 0
 
   const judge = (client: pg.Client): Promise<number> => judgeReplica(client, limits, admission, clock)
-  const dialled = async (): Promise<pg.Client> => {
+  const connect = async (): Promise<pg.Client> => {
     const { timeline } = admission
     const client = await dial({
       connection,
@@ -57,7 +57,7 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
   }
   const fitness = watchFitness({
     ...context,
-    connect: dialled,
+    connect,
     judge,
     onTurn: (isFit, watcher) => {
       failures = 0
@@ -69,7 +69,7 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
   const slots = openSlots(
     {
       connect: () =>
-        dialled().catch((error) => {
+        connect().catch((error) => {
           fitness.failed(error)
           throw error
         }),
