@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 
 /**
- * Resolves after the minimum duration of a refused login or signup, plus jitter. Started before the attempt, it
- * makes all refusals take the same time whatever their cause. `imported` is a higher minimum while hashes of other
+ * Resolves after the min duration of a refused login or signup, plus jitter. Started before the attempt, it
+ * makes all refusals take the same time whatever their cause. `imported` is a higher min while hashes of other
  * systems are stored, which take longer to verify; it never switches on a floor that is off.
  */
 export function failureFloor(

@@ -45,7 +45,7 @@ export type AuditStreamOptions = AuditStreamSettings & ConnectionOptions
 
 /** The service sends something every 15 s; a connection that is silent for this long is dead. */
 const silenceMs = 45_000
-const longestWaitMs = 30_000
+const waitMaxMs = 30_000
 
 /**
  * Follows the audit log: `for await (const item of auditStream(client, { after }))`. Each row comes once, in rising
@@ -78,9 +78,8 @@ export async function* auditStream(
       if (error instanceof AuditStreamError) throw error
     }
     signal?.throwIfAborted()
-    const maxWaitMs = Math.min(pause.ms * 2 ** pause.failures, longestWaitMs)
+    const wait_ms = Math.random() * Math.min(pause.ms * 2 ** pause.failures, waitMaxMs)
     pause.failures += 1
-    const wait_ms = Math.random() * maxWaitMs
     settings.lost?.({ after: isPlaced ? after : null, wait_ms })
     await sleep(wait_ms, signal)
   }

@@ -80,7 +80,6 @@ export function wireMethods(
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
 const isFunction = (value: unknown): boolean => typeof value === 'function'
 const isSchema = (value: unknown): boolean => value instanceof z.ZodType
-const isList = (value: unknown): boolean => Array.isArray(value)
 
 /** The keys of a declaration, by the names that `query` and `mutation` have for them, and what each must be. */
 const declared: Record<string, [key: keyof Method, rule: string, fits: (value: unknown) => boolean]> = {
@@ -88,7 +87,7 @@ const declared: Record<string, [key: keyof Method, rule: string, fits: (value: u
   auth: ['auth', 'an object that says account and actor', isPlainObject],
   input: ['input', 'a strict object (z.strictObject)', isSchema],
   output: ['output', 'a zod schema', isSchema],
-  errors: ['error_reasons', 'a list', isList],
+  errors: ['error_reasons', 'a list', Array.isArray],
   handler: ['handler', 'a function', isFunction],
 }
 const optional: typeof declared = {

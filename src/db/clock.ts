@@ -13,7 +13,7 @@ export type Clock = {
 }
 
 /** A slower answer is too imprecise to measure the time. */
-const longestMs = 2_000
+const answerMaxMs = 2_000
 
 export function createClock(): Clock {
   let zeroMs = Date.now() - performance.now()
@@ -25,7 +25,7 @@ export function createClock(): Clock {
     },
     measured: (databaseMs, sentAt) => {
       const tookMs = performance.now() - sentAt
-      if (tookMs < longestMs) zeroMs = databaseMs - sentAt - tookMs / 2
+      if (tookMs < answerMaxMs) zeroMs = databaseMs - sentAt - tookMs / 2
     },
   }
 }

@@ -38,9 +38,7 @@ export const smallBody = 65_536
 export type Sender = {
   /** Of the client, not of a proxy before it. */
   ip: string
-  /**
-   * Whether the sender has a valid credential; asked once, and only for a large body. Rejects an invalid credential.
-   */
+  /** Whether the sender has a valid credential, asked once, for a large body only. An invalid one is refused. */
   isKnown(): boolean | Promise<boolean>
 }
 

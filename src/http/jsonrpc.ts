@@ -171,11 +171,11 @@ const asReplayed = ({ message }: RequestInfo, answer: Answer): Answer =>
     ? { ...answer, text: `${inOnePiece(answer.text).slice(0, -1)},"replayed":true}` }
     : { ...answer, headers: { ...answer.headers, 'idempotency-replayed': 'true' } }
 
-const longestName = 64
+const nameMax = 64
 
 /** Suggests a method with a similar name, unless the service does not publish its methods. */
 function notFoundMessage({ actions, config }: App, method: string): string | undefined {
-  if (config.openrpc === 'off' || method.length > longestName) return undefined
+  if (config.openrpc === 'off' || method.length > nameMax) return undefined
   const meant = closest(method, [...actions.keys()])
   return meant && `There is no such method; did you mean ${meant}?`
 }

@@ -40,7 +40,7 @@ class Unsent {
   readonly #holders = new Set<Holder>()
   #sweeps: NodeJS.Timeout | undefined
 
-  /** Whether an answer of this length would exceed the limit. */
+  /** Whether an answer of this length would exceed the max. */
   isOver(length: number, { unsent_max }: Pick<AnswerLimits, 'unsent_max'>): boolean {
     return length > smallAnswer && this.bytes + length > unsent_max
   }

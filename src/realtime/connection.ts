@@ -32,8 +32,8 @@ export const hasExpired = (
   { now }: Pick<Clock, 'now'>,
 ): boolean => expires_at !== null && Date.parse(expires_at) <= now()
 
-/** The longest delay of a Node timer; a longer one fires at once. */
-const longest = 2 ** 31 - 1
+/** Max delay of a Node timer; a longer one fires at once. */
+const delayMaxMs = 2 ** 31 - 1
 
 /** Runs `act` at a time of the database, however distant; the returned function cancels. Keeps no process alive. */
 export function at(time: string, { now }: Pick<Clock, 'now'>, act: () => void): () => void {
@@ -42,7 +42,7 @@ export function at(time: string, { now }: Pick<Clock, 'now'>, act: () => void): 
   const wait = (): void => {
     // Asked again when the timer fires: the clock of the database may have been set back meanwhile.
     const left = due - now()
-    timer = setTimeout(() => (due > now() ? wait() : act()), Math.min(Math.max(left, 0), longest)).unref()
+    timer = setTimeout(() => (due > now() ? wait() : act()), Math.min(Math.max(left, 0), delayMaxMs)).unref()
   }
   wait()
   return () => clearTimeout(timer)

@@ -3,7 +3,7 @@ import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { AuthSession, sessionColumns } from './sessions.ts'
 
-/** The default cap on sessions per account is far below it. */
+/** Far more than an account has by default. */
 const sessionsMax = 50
 
 export const account_session_list = query({

@@ -65,7 +65,7 @@ type Start = {
 
 /**
  * Opens a session inside the caller's transaction, which holds the account lock. Ends the presented session if it
- * belongs to the same account, and the oldest sessions beyond the cap.
+ * belongs to the same account, and the oldest sessions beyond the max.
  */
 export async function startSession(
   app: App,

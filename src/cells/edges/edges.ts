@@ -73,7 +73,7 @@ export const edgeOrder = ({ from, key }: Edges, isReverse = false): string[] =>
 
 /**
  * The edges of a cell whose far cell the caller may view, limited after that filter; needs `me`. It walks the
- * index in order and probes each far cell once, until there are enough. If it has examined the maximum, the last
+ * index in order and probes each far cell once, until there are enough. If it has examined its max, the last
  * row is the edge at which to continue, without its far cell (`to` is null).
  *
  * The condition is a range between two bounds, for which the planner expects many edges. Given `near = …` it

@@ -10,7 +10,7 @@ export const edgePage = { max: 500, default: 100 }
 /**
  * One page of the edges that belong to a cell (`from`) or lead to it (`to`); undefined if the caller may not
  * view that cell. One statement reads both: a visible cell without edges gives one row of nulls. A page ends early
- * when a call has examined its maximum of edges. Its cursor then names the edge at which the next page begins;
+ * when a call has examined its max of edges. Its cursor then names the edge at which the next page begins;
  * cursors are sealed, because that edge may lead to a hidden cell.
  */
 export async function readEdges<T extends Record<string, string>>(
