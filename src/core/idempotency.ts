@@ -39,8 +39,8 @@ type Keyed = {
 type Tools = { db: Queryable; afterCommit(effect: () => void): void }
 
 /**
- * Carries out a mutation, unless it was carried out under its key: then `replay` gets the earlier answer, a result as
- * text or a refusal. Must be the first statement of the transaction, so that a call that waits for the key holds no
+ * Carries out a mutation, unless it was carried out under its key: then gives the earlier answer again, a result as text
+ * or a refusal. Must be the first statement of the transaction, so that a call that waits for the key holds no
  * other lock.
  */
 export async function once(

@@ -23,7 +23,7 @@ export type ListInput = {
 
 export type List = ListInput & Ordered & Caller & { after: After; way: Way }
 /**
- * `hasManyRoles`: access is checked first by the principal `via` which the cell was found; this would cost other
+ * `hasManyRoles`: access is checked first by the principal in `via`, by which the cell was found; this would cost other
  * callers 4 %. `tellsGrants`: the page says whether the caller's grants contribute to it, as `ungranted` always does.
  */
 export type Caller = { isAdmin: boolean; hasManyRoles: boolean; tellsGrants?: boolean | undefined }
@@ -62,25 +62,23 @@ export function branches(list: List): Sql[] {
 const isGranted = ({ actor_id, isAdmin, visibility, created_by }: ListInput & Caller): boolean =>
   !isAdmin && actor_id !== null && visibility !== 'public' && created_by !== actor_id
 
+/** Whether some cells of the list are found by the grants that lead to them. */
+const startsAtGrants = (list: List): boolean =>
+  list.ids === undefined && (list.shared_with !== undefined || isGranted(list))
+
 /** Whether branches may return a cell twice, because grants to several principals of the caller may lead to it. */
 export const isTwiceFound = (list: List): boolean =>
-  list.ids === undefined &&
-  list.way !== 'ungranted' &&
-  !isByHeads(list) &&
-  (list.shared_with !== undefined || isGranted(list))
+  list.way !== 'ungranted' && !isByHeads(list) && startsAtGrants(list)
 
 export const isByHeads = (list: List): boolean =>
-  list.way === 'heads' &&
-  isByGrant(list) &&
-  list.ids === undefined &&
-  (list.shared_with !== undefined || isGranted(list))
+  list.way === 'heads' && hasGrantIndex(list) && startsAtGrants(list)
 
 /** Whether cells that the caller sees without grants are likely to fill a page. */
 export const mayBeUngranted = (list: ListInput & Caller): boolean =>
-  isGranted(list) && isByGrant(list) && !list.ids && !list.kind && !list.shared_with && !list.visibility
+  isGranted(list) && hasGrantIndex(list) && !list.ids && !list.kind && !list.shared_with && !list.visibility
 
 /** Whether an index on grants has the order of the list, so that its first grants probably fill a page. */
-const isByGrant = ({ order_by, created_by }: ListInput): boolean =>
+const hasGrantIndex = ({ order_by, created_by }: ListInput): boolean =>
   order_by !== 'updated_at' && created_by === undefined
 
 /** A set of cells that are visible for the same reason; indexes start with the columns that they share. */
@@ -146,7 +144,7 @@ const byHeads = (list: List, conditions: Sql[]): Sql => sql`(
  */
 export function inGrants(list: List): Ordered {
   const inOrder = grantOrdered(list)
-  if (list.shared_with || list.visibility || list.kind || !isByGrant(list)) return inOrder
+  if (list.shared_with || list.visibility || list.kind || !hasGrantIndex(list)) return inOrder
   const lastPublic = sql`select ${sql.raw(keyNames[list.order_by])} from (
     ${walked(list, inScope(list, { visibility: 'public' }))} limit 1 offset ${sql.raw(pageSize(list.limit) - 1)}
   ) c`

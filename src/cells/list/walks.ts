@@ -58,7 +58,7 @@ type Walks = {
   starts: Sql[][]
   /** The other conditions. */
   rest: Sql[]
-  /** Looks up all cells; under the condition that the walks did not run, or gave up. */
+  /** Looks up all cells, if the walks did not run or gave up. */
   otherwise(isNeeded: Sql): Sql
 }
 
