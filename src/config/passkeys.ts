@@ -55,7 +55,7 @@ export function passkeyFaults(
   return faults
 }
 
-/** Whether the Public Suffix List (publicsuffix.org) has the domain; false without the optional package that contains it. */
+/** Whether the domain is in the Public Suffix List (publicsuffix.org); false without the optional package with the list. */
 function isPublicSuffix(domain: string): boolean {
   if (!isInstalled('tldts')) return false
   const list: typeof import('tldts') = createRequire(import.meta.url)('tldts')

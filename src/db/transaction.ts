@@ -53,7 +53,7 @@ type Last = Parameters<Transaction['beforeCommit']>
 type Effect = () => void | Promise<void>
 
 /** A snapshot conflicts with every commit to a row that it changes, so several conflicts in succession are normal. */
-const maxSnapshotRepeats = 8
+const snapshotRepeatsMax = 8
 
 /**
  * Sent first by a snapshot transaction that met a conflict, so that such transactions run one at a time instead of
@@ -80,7 +80,7 @@ export function createTransactions(pool: Pool) {
     let isCareful = isLastFailing || !repeat
     let isNameless = false
     let isInTurn = false
-    let repeatsLeft = repeat ? (snapshot ? maxSnapshotRepeats : 1) : 0
+    let repeatsLeft = repeat ? (snapshot ? snapshotRepeatsMax : 1) : 0
     for (;;) {
       try {
         const how = {

@@ -3,7 +3,7 @@ import { constants, link, mkdir, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { type OpenDirectory, openDirectory, ownerRisk, unsafe } from './safe-directory.ts'
 
-const maxBytes = 4096
+const bytesMax = 4096
 
 /**
  * `problem` is a phrase that follows the path. `missing` tells "no such file" from a file that may not be used.
@@ -16,7 +16,7 @@ export type PrivateFile = { content: string } | { problem: string; missing?: tru
  * symlink, mode 0600 or 0400, at most `max` bytes, not empty; file and directory belong to us or to root. Anything
  * else is a `problem`; never throws.
  */
-export async function readPrivateFile(path: string, max = maxBytes): Promise<PrivateFile> {
+export async function readPrivateFile(path: string, max = bytesMax): Promise<PrivateFile> {
   try {
     const directory = await openDirectory(dirname(path))
     try {

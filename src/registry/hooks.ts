@@ -51,5 +51,8 @@ export type OfferQuestion = {
 
 export type Grantor = { actor_id: string; account_id: string; role_grants: readonly RoleGrant[] }
 
-/** Replaces the default rule, by which actors may offer the roles they hold. Any result but `true` refuses. A deadlock repeats the call. */
+/**
+ * Replaces the default rule, by which actors may offer the roles they hold. Any result but `true` refuses. A deadlock
+ * repeats the call.
+ */
 export type AuthorizeOffer = (offer: OfferQuestion) => boolean | Promise<boolean>

@@ -75,7 +75,7 @@ export async function startSession(
   const token = randomToken()
   const session_id = sessionIdOf(token)
   const old = presentedId(presented)
-  const cap = app.config.max_sessions
+  const max = app.config.max_sessions
   const { expires_at, replaced, evicted } = await db.one<{
     expires_at: string
     replaced: string[]
@@ -90,7 +90,7 @@ export async function startSession(
         select id from auth_session
         where account_id = ${account_id}::uuid and expires_at > statement_timestamp() and id is distinct from ${old}
         order by created_at desc, id desc
-        offset ${cap === null ? null : cap - 1} limit ${cap === null ? 0 : null}
+        offset ${max === null ? null : max - 1} limit ${max === null ? 0 : null}
       ) returning id
     ), made as (
       insert into auth_session (id, account_id, created_at, expires_at, authenticated_at, methods, strong)

@@ -32,7 +32,10 @@ export const lockAnchor = <T>(
     with ${me(link.actor_id)}
     select ${what} from cell c ${joins}, cell far, me where ${isLinkable(link)} for share of c`)
 
-/** `ends (anchor_id, far_id, key)` as common table expressions: a row if the caller, who holds the lock of the anchor, may link the cells. */
+/**
+ * `ends (anchor_id, far_id, key)` as common table expressions: a row if the caller, who holds the lock of the anchor, may
+ * link the cells.
+ */
 export const endsOf = (link: Link): Sql => sql`${me(link.actor_id)}, ends as (
   select c.id as anchor_id, far.id as far_id, ${link.key} as key from cell c, cell far, me where ${isLinkable(link)}
 )`
