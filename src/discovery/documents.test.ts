@@ -179,8 +179,8 @@ describe('the OpenRPC document', () => {
         named: query({
           ...common,
           input: z.strictObject({ cell: z.string().meta({ id: 'Cell' }) }).meta({ id: 'Lookup' }),
-          output: z.unknown(),
-          handler,
+          output: z.number().meta({ id: 'constructor' }),
+          handler: async () => 1,
         }),
       },
     })
@@ -193,6 +193,8 @@ describe('the OpenRPC document', () => {
     expect(as_input?.params[0]?.schema).toEqual({ $ref })
     expect(components.schemas.Shape).toMatchObject({ properties })
     expect(third?.params[0]?.schema).toEqual({ $ref: '#/components/schemas/Cell2' })
+    expect(third?.result.schema).toEqual({ $ref: '#/components/schemas/constructor' })
+    expect(Object.entries(components.schemas)).toContainEqual(['constructor', { type: 'number' }])
     const isTree = (value: unknown) => fits({ components })(as_output?.result.schema ?? {}, value)
     expect(isTree({ name: 'a', children: [{ name: 'b', children: [] }] })).toBeUndefined()
     expect(isTree({ name: 'a', children: [{ name: 'b' }] })).toMatch(/children/)

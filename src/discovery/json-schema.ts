@@ -45,7 +45,8 @@ type Definitions = Record<string, JsonSchema>
 
 /** Converts schemas, and collects the named shapes that they refer to. */
 export class Schemas {
-  readonly shapes: Record<string, JsonSchema> = {}
+  /** Without a prototype: an id may be `constructor`. */
+  readonly shapes: Record<string, JsonSchema> = Object.create(null)
   readonly #target: 'draft-7' | 'draft-2020-12'
   /** The names of definitions by their content, which methods share. */
   readonly #defined = new Map<string, string>()
