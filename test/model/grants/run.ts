@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import { heard } from '../../helpers/offers.ts'
+import { reasonOf } from '../../helpers/outcome.ts'
+import { actorCount, type Stage } from '../stage.ts'
+import { explainedAlike, listsAgree } from './agreement.ts'
+import { type Left, type Plan, type Row, unstamped } from './expected.ts'
+import { type Seed, type Step, seed, step } from './moves.ts'
+import type { Actor, Grant, World } from './roles.ts'
+import { planOf } from './rules.ts'
+import { build, pick } from './world.ts'
+
+/**
+ * Builds random worlds of role grants and makes random moves in each. After each move it compares the answer, the audit
+ * rows, the notifications and what one actor reads with the model, and at the end what every actor reads. `steps` is
+ * the mean number of moves.
+ */
+export const property = (stage: Stage, steps: number) =>
+  fc.asyncProperty(seed, fc.array(step, { maxLength: 2 * steps, size: 'max' }), (first, moves) =>
+    live(stage, first, moves),
+  )
+
+async function live(stage: Stage, first: Seed, steps: readonly Step[]): Promise<void> {
+  const world = await build(stage, first)
+  const numbered = { seq: await lastNumber(stage) }
+  for (const [nth, one] of steps.entries()) {
+    try {
+      await perform(stage, world, one, numbered)
+      const view = { stage, world, who: pick(world.actors, one.watcher) }
+      await listsAgree(view)
+      const grant = pick(world.grants, one.focus) as Grant | undefined
+      if (grant) await explainedAlike(view, grant)
+    } catch (error) {
+      throw new Error(`After step ${nth + 1}, ${JSON.stringify(one)}: ${text(error)}`)
+    }
+  }
+  for (const who of world.actors)
+    try {
+      await listsAgree({ stage, world, who })
+      await Promise.all(world.grants.map((grant) => explainedAlike({ stage, world, who }, grant)))
+    } catch (error) {
+      throw new Error(`At the end, as actor ${world.actors.indexOf(who)}: ${text(error)}`)
+    }
+}
+
+const text = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+const nothing: Left = { rows: [], told: [] }
+
+/** Makes the move, applies it to the model, and compares all that the call has left. */
+async function perform(stage: Stage, world: World, step: Step, numbered: { seq: number }): Promise<void> {
+  const plan = planOf(world, callerOf(world, step), step.move)
+  if (plan === undefined) return
+  if ('happen' in plan) {
+    await plan.happen(stage)
+    return
+  }
+  let answer: unknown
+  let outcome = ''
+  const told = await heard(stage.test, async () => {
+    const call = plan.call(stage).then((given) => {
+      answer = given
+    })
+    outcome = await reasonOf(call)
+  })
+  assert.equal(outcome, plan.outcome, 'the outcome')
+  const rows = await rowsSince(stage, numbered)
+  const left = plan.effect?.({ answer, rows } as never) ?? nothing
+  assert.deepEqual(unstamped({ answer, rows, told }), unstamped({ answer: undefined, ...left }))
+}
+
+/** The rows of the audit log after the last ones that were read. */
+async function rowsSince({ test }: Stage, numbered: { seq: number }): Promise<Row[]> {
+  const rows: Row[] = []
+  const { operations } = test.service
+  for await (const one of await operations.exportAudit({ since_seq: numbered.seq })) {
+    const { seq, id: _, created_at: __, ip: ___, ...row } = one
+    numbered.seq = seq
+    rows.push(row)
+  }
+  return rows
+}
+
+async function lastNumber(stage: Stage): Promise<number> {
+  const numbered = { seq: 0 }
+  await rowsSince(stage, numbered)
+  return numbered.seq
+}
+
+/** The actor of the step, or the next one that the model allows to make its move. */
+function callerOf(world: World, { by, isAllowed, move }: Step): Actor {
+  const inTurn = Array.from({ length: actorCount }, (_, more) => pick(world.actors, by + more))
+  const isOk = (plan: ReturnType<typeof planOf>): boolean => (plan as Plan | undefined)?.outcome === 'ok'
+  const able = isAllowed ? inTurn.find((actor) => isOk(planOf(world, actor, move))) : undefined
+  return able ?? pick(world.actors, by)
+}
