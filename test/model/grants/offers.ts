@@ -36,6 +36,15 @@ import {
 } from './roles.ts'
 import { chosenActor, pick } from './world.ts'
 
+/** The nth offer, or the nth of those that are pending if there are any. */
+export function someOffer(
+  { offers }: World,
+  { nth, isOpen }: { nth: number; isOpen: boolean },
+): Offer | undefined {
+  const pending = offers.filter(isPending)
+  return pick(isOpen && pending.length > 0 ? pending : offers, nth)
+}
+
 type Wire = { offer_id: string; created_at: string; expires_at: string }
 
 /** The same grantor offering the same to the same recipient again refreshes the pending offer. */
@@ -46,7 +55,7 @@ export function offer(
 ): Omit<Plan, 'call'> & { params: object } {
   const { message, days } = move
   const drawn = { to: pick(world.accounts, move.to), role: move.role, scope: scopes[move.scope] }
-  const like = move.like === null ? undefined : (pick(world.offers, move.like) as Offer | undefined)
+  const like = move.like === null ? undefined : someOffer(world, { nth: move.like, isOpen: true })
   const { to, role, scope } = like ?? drawn
   const until = times[move.until]
   const named = chosenActor(world, to, move.named)

@@ -2,7 +2,7 @@ import { deleteAccount, destroyScope, removeActor, sweep, undeleteAccount } from
 import { type Event, numberOf, operator, type Plan, refused } from './expected.ts'
 import { assign, revoke, setOwnRole } from './grants.ts'
 import type { Move, Moved, What } from './moves.ts'
-import { accept, decline, offer, retract } from './offers.ts'
+import { accept, decline, offer, retract, someOffer } from './offers.ts'
 import { type Actor, type Grant, isActive, isPending, type Offer, scopes, type World } from './roles.ts'
 import { destroy, expire, lapse, pick, plant, restore } from './world.ts'
 
@@ -23,15 +23,6 @@ function called(world: World, by: Actor, method: string, params: object, ruled: 
     call: (stage) => stage.call(numberOf(world, by), method, params),
     ...(gone === undefined ? ruled : refused(gone)),
   }
-}
-
-/** The nth offer, or the nth of those that are pending. */
-const someOffer = (
-  { offers }: World,
-  { nth, isOpen }: { nth: number; isOpen: boolean },
-): Offer | undefined => {
-  const pending = offers.filter(isPending)
-  return pick(isOpen && pending.length > 0 ? pending : offers, nth)
 }
 
 const rules: Rules = {
