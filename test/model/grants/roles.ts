@@ -63,7 +63,7 @@ export const registered = [
 export const selfService = ['guide']
 export const roleNames = ['teacher', 'guide', 'inner', 'admin', 'gone'] as const
 /** Max active grants of an actor that accepts an offer, and max pending offers of one that makes an offer. */
-export const grantsMax = 3
+export const grantsMax = 2
 export const offersMax = 3
 
 export const isRegistered = (role: string): boolean => role !== 'gone'

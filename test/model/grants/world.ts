@@ -34,7 +34,7 @@ export const openStage = (): Promise<Stage> =>
   })
 
 /** Empties the stage and builds the world on it. */
-export async function build(stage: Stage, { admin, teachers, held }: Seed): Promise<World> {
+export async function build(stage: Stage, { admin, teachers, local, held }: Seed): Promise<World> {
   const { db } = stage.test.service.app
   for (const table of ['role_grant', 'role_grant_offer', 'role_scope_destroyed', 'auth_session'])
     await db.run(sql`delete from ${sql.raw(table)}`)
@@ -52,6 +52,7 @@ export async function build(stage: Stage, { admin, teachers, held }: Seed): Prom
   const lasting = { scope: 'everywhere', until: 'never', lasts: 'on' } as const
   const first = [
     ...teachers.map((actor): Planted => ({ actor, role: 'teacher', ...lasting })),
+    { actor: local, role: 'teacher', ...lasting, scope: 'classroom' } as const,
     ...(admin === null ? [] : [{ actor: admin, role: 'admin', ...lasting } as const]),
   ]
   for (const one of [...first, ...held]) await plant(stage, world, one)
