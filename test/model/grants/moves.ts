@@ -23,7 +23,7 @@ const scope: fc.Arbitrary<keyof typeof scopes> = fc.oneof(
 const until = fc.constantFrom<(keyof typeof times)[]>('never', 'tomorrow', 'far')
 const text = fc.constantFrom(null, '', 'hello')
 /** Mostly an actor of the account that the move is about. */
-const named = fc.option(fc.record({ nth: fc.nat(1), ofAnother: fc.nat(7).map((n) => n === 7) }), { freq: 1 })
+const named = fc.option(fc.record({ nth: fc.nat(1), ofAnother: fc.nat(7).map((n) => n === 7) }), { freq: 2 })
 export const planted = fc.record({
   actor,
   role,
