@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { send } from '../../helpers/account-routes.ts'
 import { reasonOf } from '../../helpers/outcome.ts'
 import type { Stage } from '../stage.ts'
-import { byId, numberOf, unstamped, wireOffer } from './expected.ts'
+import { byId, unstamped, wireOffer } from './expected.ts'
 import {
   type Account,
   type Actor,
@@ -13,21 +13,27 @@ import {
   isLive,
   isPending,
   type Offer,
-  roleNames,
   scopes,
   type World,
 } from './roles.ts'
+import { numberOf } from './world.ts'
 
 /** Checks all reading methods, as one actor sees them, against the model and thereby against each other. */
 
 export type View = { stage: Stage; world: World; who: Actor }
 
-export async function listsAgree(view: View): Promise<void> {
-  const { world, who } = view
+/** Checks the lists of these accounts and roles. */
+export async function listsAgree(
+  view: View,
+  accounts: readonly Account[],
+  roles: readonly string[],
+): Promise<void> {
   await statusAgrees(view)
-  if (!isLive(who)) return
-  await Promise.all(world.accounts.map((account) => offersAgree(view, account)))
-  await Promise.all(roleNames.map((role) => holdersAgree(view, role)))
+  if (!isLive(view.who)) return
+  await Promise.all([
+    ...accounts.map((account) => offersAgree(view, account)),
+    ...roles.map((role) => holdersAgree(view, role)),
+  ])
 }
 
 /** The offers to an account, and its history; of others only for admins. */

@@ -1,5 +1,5 @@
 import type { Stage } from '../stage.ts'
-import type { Account, Actor, Grant, Offer, Scope, World } from './roles.ts'
+import type { Account, Actor, Grant, Offer } from './roles.ts'
 
 /** What the model expects of a call, in the form in which the service shows it. */
 
@@ -122,9 +122,3 @@ export const inTurn = (...all: Left[]): Left => ({
   rows: all.flatMap(({ rows }) => rows),
   told: all.flatMap(({ told }) => told),
 })
-
-/** The place of an actor in the world, by which the stage calls. */
-export const numberOf = ({ actors }: World, actor: Actor): number => actors.indexOf(actor)
-
-/** Whether a scope is destroyed; everywhere never is. */
-export const isDestroyed = ({ destroyed }: World, scope: Scope): boolean => destroyed.has(scope)

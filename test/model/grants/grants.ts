@@ -1,6 +1,5 @@
 import {
   inTurn,
-  isDestroyed,
   type Left,
   ofGrant,
   type Plan,
@@ -21,6 +20,7 @@ import {
   type Grant,
   isActive,
   isAdmin,
+  isDestroyed,
   isGrantable,
   isLive,
   isRegistered,

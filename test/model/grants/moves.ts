@@ -93,7 +93,7 @@ const anyMove: fc.Arbitrary<Move> = fc.oneof(
   })),
 )
 
-/** A move by one actor, then a check of what another one sees, with one grant in detail. */
+/** A move by one actor, then a check of what another one sees of one account, one role and one grant. */
 export const step = fc.record({
   by: actor,
   /** Whether to pick an actor that may make the move, if there is one; by chance alone, few moves would succeed. */

@@ -1,6 +1,5 @@
 import {
   inTurn,
-  isDestroyed,
   type Left,
   ofOffer,
   type Plan,
@@ -21,6 +20,7 @@ import {
   holds,
   inDays,
   isActive,
+  isDestroyed,
   isGrantable,
   isLapsed,
   isLive,

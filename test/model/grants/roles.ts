@@ -116,14 +116,11 @@ export function areLastAdmins(world: World, leaving: readonly Actor[]): boolean 
   return admins.length > 0 && admins.every((actor) => leaving.includes(actor))
 }
 
-/** What a role is offered for, and what a grant confers. */
-type Tuple = { account: Account; role: string; scope: Scope }
-
 /** The pending offers of the same role at the same scope that this actor could accept. */
 export const acceptable = (
   { offers }: World,
   actor: Actor,
-  { role, scope }: Omit<Tuple, 'account'>,
+  { role, scope }: Pick<Offer, 'role' | 'scope'>,
 ): Offer[] =>
   offers.filter(
     (offer) =>
@@ -143,3 +140,6 @@ export const baseless = (world: World, actor: Actor, role: string): Offer[] =>
       offer.role === role &&
       !holds(world, actor, role, offer.scope),
   )
+
+/** No grant or offer can be made at a scope that was destroyed. */
+export const isDestroyed = ({ destroyed }: World, scope: Scope): boolean => destroyed.has(scope)

@@ -1,10 +1,10 @@
 import { deleteAccount, destroyScope, removeActor, sweep, undeleteAccount } from './endings.ts'
-import { type Event, numberOf, operator, type Plan, refused } from './expected.ts'
+import { type Event, operator, type Plan, refused } from './expected.ts'
 import { assign, revoke, setOwnRole } from './grants.ts'
 import type { Move, Moved, What } from './moves.ts'
 import { accept, decline, offer, retract, someOffer } from './offers.ts'
 import { type Actor, type Grant, isActive, isPending, type Offer, scopes, type World } from './roles.ts'
-import { destroy, expire, lapse, pick, plant, restore } from './world.ts'
+import { destroy, expire, lapse, numberOf, pick, plant, restore } from './world.ts'
 
 type Rules = { [K in What]: (world: World, by: Actor, move: Moved<K>) => Plan | Event | undefined }
 

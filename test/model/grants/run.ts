@@ -6,7 +6,7 @@ import { actorCount, type Stage } from '../stage.ts'
 import { explainedAlike, listsAgree } from './agreement.ts'
 import { type Left, type Plan, type Row, unstamped } from './expected.ts'
 import { type Seed, type Step, seed, step } from './moves.ts'
-import type { Actor, Grant, World } from './roles.ts'
+import { type Actor, type Grant, roleNames, type World } from './roles.ts'
 import { planOf } from './rules.ts'
 import { build, pick } from './world.ts'
 
@@ -23,12 +23,12 @@ export const property = (stage: Stage, steps: number) => {
 
 async function live(stage: Stage, first: Seed, steps: readonly Step[]): Promise<void> {
   const world = await build(stage, first)
-  const numbered = { seq: await lastNumber(stage) }
+  const numbered = { seq: 0 }
   for (const [nth, one] of steps.entries()) {
     try {
       await perform(stage, world, one, numbered)
       const view = { stage, world, who: pick(world.actors, one.watcher) }
-      await listsAgree(view)
+      await listsAgree(view, [pick(world.accounts, one.focus)], [pick(roleNames, one.focus)])
       const grant = pick(world.grants, one.focus) as Grant | undefined
       if (grant) await explainedAlike(view, grant)
     } catch (error) {
@@ -37,7 +37,7 @@ async function live(stage: Stage, first: Seed, steps: readonly Step[]): Promise<
   }
   for (const who of world.actors)
     try {
-      await listsAgree({ stage, world, who })
+      await listsAgree({ stage, world, who }, world.accounts, roleNames)
       await Promise.all(world.grants.map((grant) => explainedAlike({ stage, world, who }, grant)))
     } catch (error) {
       throw new Error(`At the end, as actor ${world.actors.indexOf(who)}: ${text(error)}`)
@@ -80,12 +80,6 @@ async function rowsSince({ test }: Stage, numbered: { seq: number }): Promise<Ro
     rows.push(row)
   }
   return rows
-}
-
-async function lastNumber(stage: Stage): Promise<number> {
-  const numbered = { seq: 0 }
-  await rowsSince(stage, numbered)
-  return numbered.seq
 }
 
 /** The actor of the step, or the next one that the model allows to make its move. */

@@ -1,4 +1,5 @@
 import { sql } from '../../../src/db/db.ts'
+import { clearAudit } from '../../helpers/audit-rows.ts'
 import { type Stage, stageWith } from '../stage.ts'
 import { operator } from './expected.ts'
 import type { Planted, Seed } from './moves.ts'
@@ -40,6 +41,7 @@ export async function build(stage: Stage, { admin, teachers, local, held }: Seed
     await db.run(sql`delete from ${sql.raw(table)}`)
   for (const table of ['account', 'actor'])
     await db.run(sql`update ${sql.raw(table)} set deleted_at = null where deleted_at is not null`)
+  await clearAudit(stage.test)
   const accounts = [...new Set(stage.actors.map(({ account_id }) => account_id))].map(
     (id): Account => ({ id, isDeleted: false }),
   )
@@ -108,6 +110,9 @@ export const destroy = ({ test }: Stage, scope: Scope): Promise<object> =>
   test.service.operations.destroyScope(scope as { scope_kind: string; scope_id: string }, operator)
 
 export const pick = <T>(all: readonly T[], nth: number): T => all[nth % all.length] as T
+
+/** The place of an actor in the world, by which the stage calls. */
+export const numberOf = ({ actors }: World, actor: Actor): number => actors.indexOf(actor)
 
 /** The actor that a call names: one of the account, unless it is meant to be a wrong one. */
 export function chosenActor(
