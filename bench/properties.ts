@@ -34,7 +34,7 @@ const { values: flags } = parseArgs({
     seed: { type: 'string' },
     /** Path of a counter-example; runs only that one. */
     path: { type: 'string' },
-    /** After this time the run stops and fails. */
+    /** After this time with one model, the run stops and fails. */
     minutes: { type: 'string', default: '60' },
   },
 })
