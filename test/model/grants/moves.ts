@@ -96,8 +96,11 @@ const anyMove: fc.Arbitrary<Move> = fc.oneof(
 /** A move by one actor, then a check of what another one sees of one account, one role and one grant. */
 export const step = fc.record({
   by: actor,
-  /** Whether to pick an actor that may make the move, if there is one; by chance alone, few moves would succeed. */
-  isAllowed: fc.constantFrom(true, true, true, false),
+  /**
+   * Whether to pick an actor whose move succeeds, or is refused for a rare reason, if there is one; by chance alone, few
+   * moves would succeed and most others be refused alike.
+   */
+  aim: fc.constantFrom('ok' as const, 'ok' as const, 'ok' as const, 'rare' as const, 'any' as const),
   move: anyMove,
   watcher: actor,
   focus: nth,

@@ -4,7 +4,7 @@ import { heard } from '../../helpers/offers.ts'
 import { reasonOf } from '../../helpers/outcome.ts'
 import { actorCount, type Stage } from '../stage.ts'
 import { explainedAlike, listsAgree } from './agreement.ts'
-import { type Left, type Plan, type Row, unstamped } from './expected.ts'
+import { type Left, type Row, unstamped } from './expected.ts'
 import { type Seed, type Step, seed, step } from './moves.ts'
 import { type Actor, type Grant, roleNames, type World } from './roles.ts'
 import { planOf } from './rules.ts'
@@ -82,10 +82,22 @@ async function rowsSince({ test }: Stage, numbered: { seq: number }): Promise<Ro
   return rows
 }
 
-/** The actor of the step, or the next one that the model allows to make its move. */
-function callerOf(world: World, { by, isAllowed, move }: Step): Actor {
+/** Refusals that most actors get for most moves. */
+const common = [
+  'role_grant_offer_not_found',
+  'role_grant_offer_not_authorized',
+  'insufficient_permissions',
+  'authentication_required',
+  'actor_not_on_account',
+]
+
+/** The actor of the step, or the next one with which the move comes to what the step aims at. */
+function callerOf(world: World, { by, aim, move }: Step): Actor {
   const inTurn = Array.from({ length: actorCount }, (_, more) => pick(world.actors, by + more))
-  const isOk = (plan: ReturnType<typeof planOf>): boolean => (plan as Plan | undefined)?.outcome === 'ok'
-  const able = isAllowed ? inTurn.find((actor) => isOk(planOf(world, actor, move))) : undefined
-  return able ?? pick(world.actors, by)
+  const fits = (actor: Actor): boolean => {
+    const plan = planOf(world, actor, move)
+    if (plan === undefined || !('outcome' in plan)) return false
+    return aim === 'rare' ? plan.outcome !== 'ok' && !common.includes(plan.outcome) : plan.outcome === 'ok'
+  }
+  return (aim === 'any' ? undefined : inTurn.find(fits)) ?? pick(world.actors, by)
 }
