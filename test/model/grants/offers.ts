@@ -36,13 +36,13 @@ import {
 } from './roles.ts'
 import { chosenActor, pick } from './world.ts'
 
-/** The nth offer, or the nth of those that are pending if there are any. */
+/** The nth offer, or the nth of those that are pending or have lapsed unmarked, if there are any. */
 export function someOffer(
   { offers }: World,
   { nth, isOpen }: { nth: number; isOpen: boolean },
 ): Offer | undefined {
-  const pending = offers.filter(isPending)
-  return pick(isOpen && pending.length > 0 ? pending : offers, nth)
+  const open = offers.filter(({ end }) => end === null)
+  return pick(isOpen && open.length > 0 ? open : offers, nth)
 }
 
 type Wire = { offer_id: string; created_at: string; expires_at: string }
