@@ -445,4 +445,12 @@ export const groups: Group[] = [
       ['::uuid and deleted_at is null', '::uuid'],
     ],
   },
+  {
+    file: 'src/offers/role_grant_offer_accept.ts',
+    tests: ['src/offers/world.property.test.ts', 'src/offers/role_grant_offer_accept.test.ts'],
+    mutants: [
+      ['stored.to_actor_id !== null && stored.to_actor_id !== actor.id', 'false'],
+      ['superseded_at = case when not ${isAccepted} then now() end', 'superseded_at = null::timestamptz'],
+    ],
+  },
 ]

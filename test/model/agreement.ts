@@ -13,7 +13,8 @@ import {
   type Who,
 } from './access.ts'
 import type { ListFilter, Step } from './moves.ts'
-import { pick, type Stage } from './world.ts'
+import type { Stage } from './stage.ts'
+import { pick } from './world.ts'
 
 /** Checks all reading methods, and writes that change nothing, against the rule and thereby against each other. */
 

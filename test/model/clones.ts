@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { type Model, type ModelCell, mayView, visibleEdges, type Who } from './access.ts'
 import { edgesOfOthers } from './rows.ts'
-import { newCell, type Stage } from './world.ts'
+import type { Stage } from './stage.ts'
+import { newCell } from './world.ts'
 
 /** The cells that a clone copies: the source and, in a deep clone, all that visible edges lead to from there. */
 function copied(model: Model, who: Who, source: ModelCell, deep: boolean): ModelCell[] {

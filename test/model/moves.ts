@@ -19,7 +19,7 @@ const move = {
     what: fc.constant('create' as const),
     visibility,
     kind,
-    path: fc.option(path, { freq: 1 }),
+    path: fc.option(path, { freq: 2 }),
   }),
   update: fc.record(
     {

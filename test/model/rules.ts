@@ -13,7 +13,8 @@ import {
 import { applyClone, cloneSize } from './clones.ts'
 import type { Move } from './moves.ts'
 import { endHeld, insertHeld, orphan } from './rows.ts'
-import { isTwice, newCell, pick, type Stage } from './world.ts'
+import type { Stage } from './stage.ts'
+import { isTwice, newCell, pick } from './world.ts'
 
 /** A call, the outcome that the rules of its method give, and what it changes in the model. */
 export type Plan = {

@@ -5,7 +5,8 @@ import type { Model, Who } from './access.ts'
 import { cellAgrees, listsAgree } from './agreement.ts'
 import { type Step, step } from './moves.ts'
 import { planOf } from './rules.ts'
-import { actorCount, build, pick, type SeedWorld, type Stage, seedWorld } from './world.ts'
+import { actorCount, type Stage } from './stage.ts'
+import { build, pick, type SeedWorld, seedWorld } from './world.ts'
 
 /**
  * Builds random worlds and makes random moves in each. It checks the world after each move, and at the end every

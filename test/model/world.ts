@@ -1,26 +1,14 @@
 import fc from 'fast-check'
 import { sql } from '../../src/db/db.ts'
-import { type TestService, testService } from '../../src/testing/index.ts'
-import {
-  type Held,
-  keyOf,
-  type Lasts,
-  type Model,
-  type ModelCell,
-  type Principal,
-  type Who,
-} from './access.ts'
+import { type Held, keyOf, type Lasts, type Model, type ModelCell, type Principal } from './access.ts'
 import { insertModel } from './rows.ts'
+import { actorCount, type Stage, stageWith } from './stage.ts'
 
 /** Small random worlds, each kept twice: as a model, and as rows in the database of a service. */
 
 const scopes = ['5c000000-0000-4000-8000-000000000001', '5c000000-0000-4000-8000-000000000002']
 /** Roles that a grant may name; all but `admin` are registered by the stage. */
 export const roles = ['reader', 'writer', 'admin']
-/** How many actors each account has; actors are numbered in this order. */
-const actorsOfAccounts = [2, 2, 1]
-export const actorCount = 5
-
 export const actor = fc.nat(actorCount - 1)
 export const who = fc.option(actor, { freq: 8 })
 export const scope = fc.constantFrom(null, ...scopes)
@@ -44,10 +32,10 @@ export const seedWorld = fc.record({
       owner: fc.option(actor),
       visibility,
       kind,
-      path: fc.option(path, { freq: 1 }),
+      path: fc.option(path, { freq: 2 }),
       isDeleted: fc.constantFrom(false, false, false, false, true),
       created: fc.nat(2),
-      updated: fc.option(fc.nat(2), { freq: 1 }),
+      updated: fc.option(fc.nat(2), { freq: 2 }),
     }),
     { minLength: 2, maxLength: 6 },
   ),
@@ -58,16 +46,8 @@ export const seedWorld = fc.record({
 })
 export type SeedWorld = typeof seedWorld extends fc.Arbitrary<infer W> ? W : never
 
-/** A service with the actors of all worlds; `call` acts as one of them, or anonymously. */
-export type Stage = {
-  test: TestService
-  actorIds: string[]
-  call<T>(who: Who, method: string, params: object): Promise<T>
-  close(): Promise<void>
-}
-
-export async function openStage(): Promise<Stage> {
-  const test = await testService({
+export const openStage = (): Promise<Stage> =>
+  stageWith({
     roles: [
       { name: 'reader', grant_paths: [] },
       { name: 'writer', grant_paths: [] },
@@ -77,23 +57,7 @@ export async function openStage(): Promise<Stage> {
     limit_cell_clone: 'off',
     limit_cell_read: 'off',
     limit_lookup: 'off',
-    // Few, because each connection plans every statement for itself, which costs more than all the rows of a world.
-    database_pool_max: 2,
   })
-  const actors: { id: string; cookie: string }[] = []
-  for (const count of actorsOfAccounts) {
-    const { id, actor_id, cookie } = await test.account()
-    actors.push({ id: actor_id, cookie })
-    for (let more = 1; more < count; more++)
-      actors.push({ id: await test.actor(id, `actor ${more}`), cookie })
-  }
-  const call = async <T>(who: Who, method: string, params: object): Promise<T> => {
-    if (who === null) return (await test.service.call(method, params)) as T
-    const { id, cookie } = actors[who] as (typeof actors)[number]
-    return (await test.service.call(method, { ...params, acting: id }, { headers: { cookie } })) as T
-  }
-  return { test, actorIds: actors.map(({ id }) => id), call, close: () => test.close() }
-}
 
 /** Empties the stage and builds the world on it. */
 export async function build(stage: Stage, seed: SeedWorld): Promise<Model> {
