@@ -1,21 +1,13 @@
-import { once } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test as it } from 'vitest'
-import { open } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
-import { openSocket } from '../../test/helpers/sockets.ts'
+import { openSocket, rawSocket } from '../../test/helpers/sockets.ts'
 
 const test = await serviceForFile()
 const ada = await test.account()
 
 it('a flood of small messages is handled a few in each turn of the event loop', async () => {
-  const socket = await open(test.url)
-  socket
-    .on('error', () => {})
-    .write(
-      `GET /api/ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nCookie: ${ada.cookie}\r\n\r\n`,
-    )
-  await once(socket, 'data')
+  const socket = await rawSocket(test.url, ada.cookie)
   socket.resume()
   const { tally } = test.service.app
   const count = 20_000

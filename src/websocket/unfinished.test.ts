@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { expect, test as it } from 'vitest'
-import { open } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
+import { rawSocket } from '../../test/helpers/sockets.ts'
 
 const mebibyte = 1_048_576
 /** Sixteen of these fit into the room. */
@@ -10,16 +10,7 @@ const large = mebibyte - 100
 const test = await serviceForFile({ arriving_max: 16 * mebibyte })
 const ada = await test.account()
 
-const opened = async (): Promise<Socket> => {
-  const socket = await open(test.url)
-  socket
-    .on('error', () => {})
-    .write(
-      `GET /api/ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nCookie: ${ada.cookie}\r\n\r\n`,
-    )
-  await once(socket, 'data')
-  return socket
-}
+const opened = (): Promise<Socket> => rawSocket(test.url, ada.cookie)
 /** A masked text frame of this many bytes. */
 const frame = (text: string): Buffer => {
   const head = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])

@@ -1,7 +1,8 @@
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { type RawData, WebSocket } from 'ws'
-import type { Reply } from './http.ts'
+import { open, type Reply } from './http.ts'
 
 type Frame = {
   id?: string | number | null
@@ -123,3 +124,15 @@ export const outcomeOf = ({ error }: Frame): string =>
   error
     ? [error.code, error.data.reason, error.data.detail].filter((part) => part !== undefined).join(' ')
     : 'ok'
+
+/** The connection of a WebSocket, for a test that writes the bytes of frames itself. */
+export async function rawSocket(url: string, cookie: string): Promise<Socket> {
+  const socket = await open(url)
+  socket
+    .on('error', () => {})
+    .write(
+      `GET /api/ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nCookie: ${cookie}\r\n\r\n`,
+    )
+  await once(socket, 'data')
+  return socket
+}
