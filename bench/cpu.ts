@@ -1,5 +1,6 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { constants, setPriority } from 'node:os'
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 
 /** CPU seconds of the process itself, and of all processes below it, such as the embedded PostgreSQL. */
 export type Cpu = { own: number; below: number }
@@ -18,15 +19,15 @@ export function cpuOf(pid: number): Cpu {
   }
 }
 
-/** Lowers the priority of all processes below this one; does nothing where there is no /proc. */
-export function lowerBelow(pid: number): void {
-  if (!existsSync('/proc')) return
-  for (const { id } of descendants(processes(), pid))
-    try {
-      setPriority(id, constants.priority.PRIORITY_LOW)
-    } catch {
-      // It has ended meanwhile.
-    }
+/** Gives a process the first processor, and all others below this one the rest (`taskset`, of util-linux). */
+export function giveOwnProcessor(pid: number): void {
+  const others = descendants(processes(), process.pid).filter(({ id }) => id !== pid)
+  const pin = (id: number, processors: string): void => {
+    // One that has ended meanwhile is no failure.
+    spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', processors, String(id)])
+  }
+  pin(pid, '0')
+  for (const { id } of others) pin(id, `1-${availableParallelism() - 1}`)
 }
 
 const ticksPerSecond = 100

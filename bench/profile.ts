@@ -3,7 +3,7 @@ import type { Profiler } from 'node:inspector'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { lowerBelow } from './cpu.ts'
+import { giveOwnProcessor } from './cpu.ts'
 import type { Prepared, TakeSlice, Target } from './measure.ts'
 import { type Started, temporary } from './processes.ts'
 import type { Workload } from './workloads.ts'
@@ -29,15 +29,15 @@ export type Part = keyof typeof kinds
 export const profiledParts = Object.keys(kinds) as Part[]
 
 /**
- * Starts another node whose profile can be taken, because the profiler costs something even while it rests. All other
- * processes of the bench, whose figures must be taken before, give way to it: a client or a session of the database that
- * a write wakes would run in its place, and the samples would count that as writing.
+ * Starts another node whose profile can be taken, because the profiler costs something even while it rests. The node gets
+ * a processor of its own, which distorts what is measured afterwards: a client or a session of the database that a write
+ * wakes would run in its place, and the samples would count that as writing.
  */
 export async function profiler(started: Started, beside: Prepared['beside'], slice: TakeSlice) {
-  lowerBelow(process.pid)
   const file = join(await temporary(started), 'profile.json')
   const script = fileURLToPath(new URL('profiler.ts', import.meta.url))
   const node: Target = await beside({ NODE_OPTIONS: `--import=${script}`, BENCH_PROFILE: file })
+  giveOwnProcessor(node.pid)
   return async (workload: Workload, seconds: number): Promise<Profile> => {
     rmSync(file, { force: true })
     await slice(workload, node, seconds)
