@@ -29,7 +29,7 @@ const idleMs = 30_000
 const openingMax = 4
 
 /** Opens connections to a server, and knows which of them still lead to the right one. */
-type Way = Pick<
+export type Way = Pick<
   Primary,
   'connect' | 'isCertain' | 'isStillFit' | 'alive' | 'isOpen' | 'isAway' | 'enter' | 'leave'
 >

@@ -3,7 +3,7 @@ import { beginStatement } from '../../observe/statement.ts'
 import { type Answered, answered } from '../answered.ts'
 import type { Clock } from '../clock.ts'
 import type { DatabaseOptions, Pool } from '../pool.ts'
-import { openSlots, type Slot } from '../slots.ts'
+import { openSlots, type Slot, type Way } from '../slots.ts'
 import { compile, nameless, type Sql, sql } from '../sql.ts'
 import { isWornOut, noteOpened } from '../statement-names.ts'
 import type { Connection } from './connection.ts'
@@ -66,36 +66,16 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
     },
   })
   const readOn = fencedReader(context, isPooled)
-  const slots = openSlots(
-    {
-      connect: () =>
-        connect().catch((error) => {
-          fitness.failed(error)
-          throw error
-        }),
-      isCertain: (client) => fitness.isFit && live.get(client) === admission.timeline,
-      isStillFit: async (client) => {
-        cut(client)
-        return false
-      },
-      alive: () => {},
-      enter: () => {},
-      leave: () => {},
-      isAway: false,
-      get isOpen() {
-        return !fitness.isFit
-      },
+  const isAdmitted = (client: pg.Client): boolean => live.get(client) === admission.timeline
+  const slots = openSlots(wayTo(fitness, connect, isAdmitted), {
+    max: context.poolMax,
+    waitMs: 0,
+    onOpen: (slot) => {
+      noteOpened(slot)
+      receiving.watch(slot)
     },
-    {
-      max: context.poolMax,
-      waitMs: 0,
-      onOpen: (slot) => {
-        noteOpened(slot)
-        receiving.watch(slot)
-      },
-      onError: () => {},
-    },
-  )
+    onError: () => {},
+  })
   return {
     get isFit() {
       return fitness.isFit
@@ -143,6 +123,31 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
     },
   }
 }
+
+/** Unlike the primary, an unfit standby is not waited for, and a doubtful connection is not asked: others take the reads. */
+const wayTo = (
+  fitness: Fitness,
+  connect: () => Promise<pg.Client>,
+  isAdmitted: (client: pg.Client) => boolean,
+): Way => ({
+  connect: () =>
+    connect().catch((error) => {
+      fitness.failed(error)
+      throw error
+    }),
+  isCertain: (client) => fitness.isFit && isAdmitted(client),
+  isStillFit: async (client) => {
+    cut(client)
+    return false
+  },
+  alive: () => {},
+  enter: () => {},
+  leave: () => {},
+  isAway: false,
+  get isOpen() {
+    return !fitness.isFit
+  },
+})
 
 /** Reads on a connection to a standby; resolves to undefined if it has not replayed everything below the fence. */
 function fencedReader(
