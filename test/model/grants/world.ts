@@ -39,8 +39,9 @@ export async function build(stage: Stage, { admin, teachers, local, held }: Seed
   const { db } = stage.test.service.app
   for (const table of ['role_grant', 'role_grant_offer', 'role_scope_destroyed', 'auth_session'])
     await db.run(sql`delete from ${sql.raw(table)}`)
-  for (const table of ['account', 'actor'])
-    await db.run(sql`update ${sql.raw(table)} set deleted_at = null where deleted_at is not null`)
+  await db.run(sql`update account set deleted_at = null where deleted_at is not null`)
+  await db.run(sql`
+    update actor set deleted_at = null, deleted_with_account = false where deleted_at is not null`)
   await clearAudit(stage.test)
   const accounts = [...new Set(stage.actors.map(({ account_id }) => account_id))].map(
     (id): Account => ({ id, isDeleted: false }),
