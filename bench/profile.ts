@@ -29,9 +29,9 @@ export type Part = keyof typeof kinds
 export const profiledParts = Object.keys(kinds) as Part[]
 
 /**
- * Starts another node whose profile can be taken, because the profiler costs something even while it rests. The node gets
- * a processor of its own, which distorts what is measured afterwards: a client or a session of the database that a write
- * wakes would run in its place, and the samples would count that as writing.
+ * Starts another node whose profile can be taken, because the profiler costs something even while it rests. A client or
+ * a session of the database that a write wakes would run in its place, and the samples would count that as writing: so the
+ * node gets a processor of its own. That distorts all other figures, which must be taken before.
  */
 export async function profiler(started: Started, beside: Prepared['beside'], slice: TakeSlice) {
   const file = join(await temporary(started), 'profile.json')

@@ -23,7 +23,6 @@ type DeliveryDeps = {
 export function createDelivery({ db, observer, connections, check, safely }: DeliveryDeps) {
   const listeners = new Set<(committed: Committed) => void>()
   const doubts = createDoubts()
-  const isOpen = (connection: Connection): boolean => connections.all.has(connection)
 
   /** `isLate`: from another node. */
   const deliver = (committed: Committed, isLate = false): void => {
@@ -50,13 +49,13 @@ export function createDelivery({ db, observer, connections, check, safely }: Del
 
   /** Closes the connections whose credential is gone; once that is known, the others receive the rest. */
   const settle = async (committed: Committed, doubtful: Map<Connection, Closing[]>): Promise<void> => {
-    while (!(await check([...doubtful.keys()].filter(isOpen))))
+    while (!(await check([...doubtful.keys()].filter(connections.has))))
       await delay(doubtMs, undefined, { ref: false })
     for (const [connection, closings] of doubtful) {
-      if (closings.length > 0 && isOpen(connection))
+      if (closings.length > 0 && connections.has(connection))
         safely(() => connection.hear({ ...committed, notifications: [], closings }))
       for (const unheard of doubts.end(connection))
-        if (isOpen(connection)) safely(() => connection.hear(unheard))
+        if (connections.has(connection)) safely(() => connection.hear(unheard))
     }
   }
 

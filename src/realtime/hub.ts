@@ -67,12 +67,11 @@ export function createHub(options: HubOptions): Hub {
     ...options,
     displace: (socket) => safely(() => socket.displaced?.()),
   })
-  const isOpen = (connection: Connection): boolean => connections.all.has(connection)
   /** Tells the connections that lost their right; resolves to false if the database did not answer. */
   const check = async (which: Iterable<Connection>): Promise<boolean> => {
     try {
       for await (const [connection, reason] of allLost(which, options))
-        if (isOpen(connection)) safely(() => connection.lost(reason))
+        if (connections.has(connection)) safely(() => connection.lost(reason))
       return true
     } catch (error) {
       log.warn(

@@ -3,6 +3,7 @@ import type { Connection } from './connection.ts'
 
 export type OpenConnections = {
   readonly all: ReadonlySet<Connection>
+  has(connection: Connection): boolean
   isFull(): boolean
   count(): { sockets: number; streams: number }
   /** Returns how to remove it; undefined if there are as many as there may be. */
@@ -45,6 +46,7 @@ export function createOpenConnections({
   }
   return {
     all,
+    has: (connection) => all.has(connection),
     isFull: () => all.size >= connectionsMax,
     count: () => {
       let sockets = 0
