@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { type SendOptions, send } from '../../test/helpers/account-routes.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
@@ -87,6 +87,57 @@ describe('the gate', () => {
     for (const name of ['a2', 'd1']) ends.get(name)?.()
     await expect.poll(() => begun.at(-1)).toBe('a3')
     ends.get('a3')?.()
+    await Promise.all(calls)
+  })
+
+  it('lets a transaction in that waited behind a read, when that read has waited too long', async () => {
+    vi.useFakeTimers()
+    try {
+      const gate = new Gate({ perCaller: 3, reads: 2 })
+      let end = () => {}
+      const first = gate.read('a', () => new Promise<void>((resolve) => (end = resolve)))
+      const read = reasonOf(gate.read('a', async () => {}))
+      await vi.advanceTimersByTimeAsync(1_000)
+      let isIn = false
+      const transaction = gate.run('a', async () => {
+        isIn = true
+      })
+      await vi.advanceTimersByTimeAsync(3_999)
+      expect(isIn).toBe(false)
+      await vi.advanceTimersByTimeAsync(1)
+      expect([await read, isIn]).toEqual(['service_unavailable', true])
+      end()
+      await Promise.all([first, transaction])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('gives a place that a read frees to a transaction of the same caller and to the read whose turn it is', async () => {
+    const gate = new Gate({ perCaller: 1, reads: 2 })
+    const begun: string[] = []
+    const ends = new Map<string, () => void>()
+    const work = (name: string) => async () => {
+      begun.push(name)
+      await new Promise<void>((resolve) => ends.set(name, resolve))
+    }
+    const calls = [
+      gate.read('a', work('a1')),
+      gate.read('b', work('b1')),
+      gate.run('a', work('a2')),
+      gate.read('c', work('c1')),
+      gate.read('d', work('d1')),
+      gate.read('a', work('a3')),
+    ]
+    expect(begun).toEqual(['a1', 'b1'])
+    ends.get('a1')?.()
+    await expect.poll(() => begun).toEqual(['a1', 'b1', 'a2', 'c1'])
+    ends.get('a2')?.()
+    ends.get('c1')?.()
+    await expect.poll(() => begun).toEqual(['a1', 'b1', 'a2', 'c1', 'd1'])
+    ends.get('b1')?.()
+    await expect.poll(() => begun.at(-1)).toBe('a3')
+    for (const name of ['d1', 'a3']) ends.get(name)?.()
     await Promise.all(calls)
   })
 

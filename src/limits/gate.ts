@@ -21,9 +21,10 @@ export class Gate {
   /** One less than all, so that another caller can always read. */
   readonly #readsPerCaller: number
   #readsLeft: number
-  #waiting = 0
-  /** Callers with running or waiting work only; the one admitted longest ago comes first. */
+  /** Callers with running or waiting work only. */
   readonly #callers = new Map<string, Caller>()
+  /** Callers with waiting work only; the one whose turn is next comes first. */
+  readonly #queue = new Set<Caller>()
   /**
    * Work nested in admitted work is admitted too: if it waited, the outer work would hold the place that it waits
    * for. `isRunning` is false once the outer work has ended, since a promise that was not awaited may outlive it.
@@ -88,9 +89,10 @@ export class Gate {
     if (isRead) {
       caller.reading -= 1
       this.#readsLeft += 1
-    }
+      this.#admit(caller, { reads: false })
+      this.#admitNextRead()
+    } else this.#admit(caller)
     this.#forgetIdle(key, caller)
-    if (this.#waiting > 0) this.#admitWaiting()
   }
 
   #fits(caller: Caller, isRead: boolean): boolean {
@@ -116,30 +118,34 @@ export class Gate {
       }
       const timer = setTimeout(() => {
         caller.waiting.splice(caller.waiting.indexOf(one), 1)
-        this.#waiting -= 1
+        if (caller.waiting.length === 0) this.#queue.delete(caller)
+        // A read that waited may have kept back a transaction.
+        this.#admit(caller)
         this.#forgetIdle(key, caller)
         reject(refusal('service_unavailable'))
       }, waitMs)
       caller.waiting.push(one)
-      this.#waiting += 1
+      this.#queue.add(caller)
     })
   }
 
-  /** Callers take turns; the calls of each are served in order of arrival. */
-  #admitWaiting(): void {
-    // The ended call freed a place of its caller and perhaps one for reads, so at most two calls fit now.
-    let left = 2
-    for (const [key, caller] of this.#callers) {
-      const [next] = caller.waiting
-      if (!next || !this.#fits(caller, next.isRead)) continue
+  /** A free place for reads goes to the caller whose turn it is. Only those at a limit of their own are passed over. */
+  #admitNextRead(): void {
+    for (const caller of this.#queue) {
+      if (this.#readsLeft === 0) return
+      this.#admit(caller)
+    }
+  }
+
+  /** Admits the calls of a caller that fit now, in order of arrival; its next turn comes after those of the others. */
+  #admit(caller: Caller, { reads = true } = {}): void {
+    for (let next = caller.waiting[0]; next && (reads || !next.isRead); next = caller.waiting[0]) {
+      if (!this.#fits(caller, next.isRead)) return
       caller.waiting.shift()
-      this.#waiting -= 1
+      this.#queue.delete(caller)
+      if (caller.waiting.length > 0) this.#queue.add(caller)
       this.#take(caller, next.isRead)
-      this.#callers.delete(key)
-      this.#callers.set(key, caller)
       next.admit()
-      left -= 1
-      if (left === 0 || this.#waiting === 0) return
     }
   }
 
