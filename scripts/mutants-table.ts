@@ -323,11 +323,8 @@ export const groups: Group[] = [
     file: 'src/core/page.ts',
     tests: ['src/core/page.test.ts', 'src/audit-log/audit_log_list.test.ts'],
     mutants: [
-      [
-        '`${method} ${JSON.stringify(bound, Object.keys(bound).sort())}`',
-        'JSON.stringify(bound, Object.keys(bound).sort())',
-      ],
-      ['JSON.stringify(bound, Object.keys(bound).sort())', `''`],
+      ['`${method} ${JSON.stringify(bound)}`', 'JSON.stringify(bound)'],
+      ['JSON.stringify(bound)', `''`],
       ['rows.slice(0, page.limit)', 'rows.slice(0)'],
       ['rows.length > page.limit &&', 'rows.length >= page.limit &&'],
       [`if (after === undefined) throw`, 'if (false) throw'],

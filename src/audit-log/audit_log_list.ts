@@ -27,7 +27,7 @@ export const audit_log_list = query({
     const [filter, period] = [filterOf(input), { from, to }]
     refuseEmpty(period)
     const place = { limit, cursor, offset, since_seq }
-    const bound = { actor: actor.id, filter: JSON.stringify([filter, period]) }
+    const bound = { actor: actor.id, filter, period }
     return { filter, period, place: openAuditPage(app, 'audit_log_list', bound, place) }
   },
   async handler({ filter, period, place: { page, offset, ...stretch } }, { app, db }) {

@@ -19,8 +19,9 @@ export type Page = {
 }
 
 /**
- * Reads the cursor of a page. It is bound to the method, the acting actor and every filter; any other cursor is
- * `invalid_cursor`. Call it in `refine`, since a bad cursor is reported like a schema failure.
+ * Reads the cursor of a page. It is bound to the method, the acting actor and every filter, which are always listed in
+ * the same order; any other cursor is `invalid_cursor`. Call it in `refine`, since a bad cursor is reported like a
+ * schema failure.
  */
 export function openPage(
   app: App,
@@ -28,7 +29,7 @@ export function openPage(
   bound: Readonly<Record<string, unknown>>,
   { limit, cursor }: { limit: number; cursor?: string | null | undefined },
 ): Page {
-  const binding = `${method} ${JSON.stringify(bound, Object.keys(bound).sort())}`
+  const binding = `${method} ${JSON.stringify(bound)}`
   const after = cursor === null || cursor === undefined ? null : app.cursors.read(binding, cursor)
   if (after === undefined) throw refusal('invalid_params', { issues: [issue(['cursor'], 'invalid_cursor')] })
   return { limit, after, binding }
