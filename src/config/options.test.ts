@@ -114,6 +114,20 @@ describe('config file and options', () => {
       ])
   })
 
+  it('a second way to deliver messages, besides the option deliver, is a problem', () => {
+    const smtp = {
+      CELLKEEP_SMTP_URL: 'smtps://user:hunter2hunter2@mail.example',
+      CELLKEEP_MAIL_FROM: 'a@app.example',
+    }
+    const delivered = 'must not be set together with the option deliver, which delivers the messages'
+    expect(problemsOf(() => parse(smtp, { deliver() {} }))).toEqual([`CELLKEEP_SMTP_URL ${delivered}`])
+    expect(problemsOf(() => parse({ CELLKEEP_MAIL: 'file' }, { deliver() {} }))).toEqual([
+      `CELLKEEP_MAIL ${delivered}`,
+    ])
+    expect(parse({ CELLKEEP_MAIL: 'hook' }, { deliver() {} }).config.mail).toBe('hook')
+    expect(parse(smtp, {}).config.mail).toBe('smtp')
+  })
+
   it('a hook that is unknown or no function is a problem with its name, the right one, and the file', () => {
     const hooks = { validatData: () => ({}), authorizeCreate: 7, validateData: undefined }
     expect(problemsOf(() => parse({}, { hooks, rolez: [] }))).toEqual([

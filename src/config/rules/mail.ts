@@ -7,10 +7,10 @@ export function brokenMail(config: Config, context: RuleContext): string[] {
   const { label, isGiven, isBroken, serves, deliver } = context
   const { mail, smtp_url, mail_from } = config
   const problems: string[] = []
-  if (deliver !== undefined && mail !== 'hook')
-    problems.push(
-      `${label('mail')} must not be set together with the option deliver, which delivers the messages`,
-    )
+  const besides = (key: Key): string =>
+    `${label(key)} must not be set together with the option deliver, which delivers the messages`
+  if (deliver !== undefined && mail !== 'hook') problems.push(besides('mail'))
+  if (deliver !== undefined && smtp_url !== null) problems.push(besides('smtp_url'))
   if (deliver === undefined && mail === 'hook')
     problems.push(`${label('mail')} may be hook only with the option deliver`)
   if ((smtp_url === null) !== (mail_from === null) && !isBroken('smtp_url') && !isBroken('mail_from'))
