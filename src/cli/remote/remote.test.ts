@@ -336,7 +336,7 @@ it('new refuses a place that is taken, or cannot be made, and says so', async ()
     code: 1,
     stderr: expect.stringContaining('not empty'),
   })
-  for (const path of ['notes/package.json', 'notes/package.json/below'])
+  for (const path of ['notes/package.json', 'notes/package.json/below', '/proc/notes/below'])
     expect(await cellkeep(['new', path])).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('Name a new directory'),
