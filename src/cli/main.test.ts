@@ -125,6 +125,23 @@ describe.runIf(existsSync('/dev/full'))('output that finds no room', () => {
 })
 
 it.runIf(existsSync('/dev/full'))(
+  'a backup that nobody reads to its end, or that found no room, says so once',
+  async () => {
+    const { databaseUrl, close } = await testService()
+    const run = (to: string) =>
+      promisify(execFile)('/bin/sh', ['-c', `"$@" ${to}`, 'sh', process.execPath, program, 'backup', '-'], {
+        env: { ...process.env, CELLKEEP_DATABASE_URL: databaseUrl },
+      })
+    await expect(run('>/dev/full')).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^The output could not be written: ENOSPC[^\n]*\n$/),
+    })
+    expect((await run('| true')).stderr).toMatch(/^The output cannot be written: [^\n]*EPIPE[^\n]*\n$/)
+    await close()
+  },
+)
+
+it.runIf(existsSync('/dev/full'))(
   'an export that nobody reads, or that found no room, tells no last row to go on from',
   async () => {
     const test = await testService()
