@@ -189,6 +189,22 @@ describe('with --json whatever ends a command is one object on standard error', 
   })
 })
 
+it('migrate status tells the rows of a step, and how many there are if that was estimated', async () => {
+  const test = await testService()
+  const { db } = test.service.app
+  const at = shell({ CELLKEEP_DATABASE_URL: test.databaseUrl }, cwd)
+  const shown = async (total: number | null) => {
+    await db.run(sql`
+      update schema_migration set state = 'running', done_rows = 500, total_rows = ${total}::bigint
+      where name = '0031_fill_grant_paths'`)
+    return (await at(['migrate', 'status'])).stdout.split('\n')[1]
+  }
+  const step = '0031_fill_grant_paths  backfill  interrupted '
+  expect(await shown(2000)).toBe(`${step} 500 of about 2000 rows`)
+  for (const unknown of [0, null]) expect(await shown(unknown)).toBe(`${step} 500 rows`)
+  await test.close()
+})
+
 describe('exit code 3', () => {
   it('a schema that is not this version’s: nothing is written', async () => {
     const old = await testService()
