@@ -275,6 +275,11 @@ describe('a line that breaks', () => {
     wire.close()
   })
 
+  it('is waited for without end if the patience has none', async () => {
+    const live = liveOf({ patienceMs: Number.POSITIVE_INFINITY })
+    expect(await live.try.account_verify()).toMatchObject({ ok: true })
+  })
+
   it('that does not come back rejects a call after its patience, unsent', async () => {
     const wire = await line()
     wire.cut()
