@@ -15,7 +15,8 @@ const wait = subcommand('nodes', {
   name: 'wait',
   usage: '--ready N [--version V] [--timeout S]',
   summary: 'Wait until N nodes are ready, as a roll-out does before it goes on.',
-  details: 'Exits with 0 as soon as they are ready, and with 1 after S seconds (default 60).',
+  details:
+    'Exits with 0 as soon as they are ready, and with 1 after S seconds (default 60), or with 3 if the database cannot be\nreached by then.',
   options: { ready: { type: 'string' }, version: { type: 'string' }, timeout: { type: 'string' } },
   run: async ({ options: { ready: least, version, timeout = '60' }, out, io }) => {
     const [wanted, seconds] = [numberIn(least ?? ''), numberIn(timeout)]
