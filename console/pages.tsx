@@ -6,6 +6,7 @@ import './styles/print.css'
 import { render } from 'preact'
 import { server } from './api/server.ts'
 import { loadSession, session, signedIn, unreachable } from './api/session.ts'
+import { shell } from './copy/common.ts'
 import { entry } from './copy/entry.ts'
 import { EntryCard, EntryFrame, type Step } from './entry/entry-card.tsx'
 import { fragment } from './lib/fragment.ts'
@@ -27,7 +28,12 @@ const goOn = (): void => location.assign(safeTarget(fragment.to ?? null, server.
 /** The pages for people beside the console; each is one card. */
 function Pages() {
   const state = session.value
-  if (unreachable.value) return <ErrorNote error={unreachable.value} onRetry={() => void loadSession()} />
+  if (unreachable.value)
+    return (
+      <EntryFrame title={shell.unreachable_title}>
+        <ErrorNote error={unreachable.value} onRetry={() => void loadSession()} />
+      </EntryFrame>
+    )
   if (!state) return null
   if (state.account && first !== 'sign_up') return <SignedIn name={state.account.username} />
   const isNew = !state.account && state.isNew

@@ -18,7 +18,7 @@ import {
 import { stepUp } from './api/step-up.ts'
 import { Bars } from './bars.tsx'
 import { shell, words } from './copy/common.ts'
-import { EntryCard } from './entry/entry-card.tsx'
+import { EntryCard, EntryFrame } from './entry/entry-card.tsx'
 import { isHelpOpen, isPaletteOpen } from './keys.ts'
 import { go, match, path, to } from './lib/router.ts'
 import { Palette } from './palette.tsx'
@@ -42,7 +42,9 @@ export function Shell() {
   if (unreachable.value)
     return (
       <main class="alone">
-        <ErrorNote error={unreachable.value} onRetry={() => void loadSession()} />
+        <EntryFrame title={shell.unreachable_title}>
+          <ErrorNote error={unreachable.value} onRetry={() => void loadSession()} />
+        </EntryFrame>
       </main>
     )
   if (session.value === undefined) return <div class="alone" aria-busy="true" />

@@ -28,7 +28,7 @@ export const isErrorCode = (code: number): boolean =>
   Object.hasOwn(codes, code) || (Number.isInteger(code) && code >= -32099 && code <= -32000)
 
 /** The code with this status, for clients that only look at codes; else a consumer's code. */
-export function codeOf(status: number): number {
+export function codeFor(status: number): number {
   if (status === codeStatus(-32602)) return -32602
   const own = Object.entries(codes).find(([code, entry]) => Number(code) > -32100 && entry.status === status)
   return Number(own?.[0] ?? -32000)

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { codeOf, codeStatus } from './error-codes.ts'
+import { codeFor, codeStatus } from './error-codes.ts'
 import { type BuiltinReason, catalogue, type Reason } from './reasons.ts'
 import { meant } from './wire/closest.ts'
 import type { ReasonSpec } from './wire/consumer.ts'
@@ -109,7 +109,7 @@ export function createRefusal(own: ReadonlyMap<string, ReasonSpec>): Refusal {
       throw new TypeError(
         `fail("${reason}"): there is no such reason${meant(reason, [...Object.keys(catalogue), ...own.keys()])}`,
       )
-    const error = new ServiceError(codeOf(spec.status), { ...extra, reason }, spec.status)
+    const error = new ServiceError(codeFor(spec.status), { ...extra, reason }, spec.status)
     error.text = spec.message
     return error
   }

@@ -39,11 +39,7 @@ export const cellGrant = z.strictObject({
 export const wantedNode = z.strictObject({ node_id: id, ...via })
 export const endedAll = z.strictObject({ count: z.int(), ...credentialType, ...via })
 export const endedCounts = { sessions_revoked: z.int(), tokens_revoked: z.int(), ...credentialType, ...via }
-export const noAccount = z.strictObject({
-  reason: z.enum(['account_not_found']),
-  attempted_account_id: Uuid,
-  ...via,
-})
+export const noAccount = reasonOf('account_not_found').extend({ attempted_account_id: Uuid, ...via })
 export const guarded = z.union([
   reasonOf('cannot_delete_keeper', 'cannot_delete_last_admin').extend(via),
   noAccount,

@@ -74,6 +74,7 @@ async function ask(wanted: string, mayStay: boolean, own: number): Promise<void>
   if (status === 200 && wanted && !(reply as Status).actor) ({ status, reply } = await statusAs(''))
   if (own !== asked) return latest
   if (status === 401) {
+    unreachable.value = null
     session.value = {
       account: null,
       isNew: (reply as { bootstrap_available?: boolean }).bootstrap_available === true,

@@ -1,7 +1,13 @@
-/** Characters that hide, reverse or break the text beside them; a joiner between emoji does none of that. */
-const odd =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-  /([\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|\u200d(?!\p{ExtPict})|(?<!\p{ExtPict}[\ufe0f\u{1f3fb}-\u{1f3ff}]?)\u200d)/u
+/** Scripts whose letters join, so that U+200C and U+200D between two of them belong to the spelling. */
+const joining = 'Arab Syrc Mong Deva Beng Guru Gujr Orya Taml Telu Knda Mlym Sinh'.split(' ')
+const letter = `[${joining.map((script) => `\\p{scx=${script}}`).join('')}]`
+const emoji = String.raw`\p{ExtPict}`
+const tone = String.raw`[\ufe0f\u{1f3fb}-\u{1f3ff}]?`
+const fine = String.raw`(?<=${letter})[\u200c\u200d]${letter}|(?<=${emoji}${tone})\u200d${emoji}`
+const others = String.raw`[\0-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]`
+
+/** Characters that hide, reverse or break the text beside them. */
+const odd = new RegExp(String.raw`(${others}|(?!${fine})[\u200c\u200d])`, 'u')
 
 /** Nothing odd, and no marks: most of what is shown. */
 const usual = /^[ -~\u00a0-\u00ac\u00ae-\u02ff]*$/

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { PassThrough, Writable } from 'node:stream'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import type pg from 'pg'
-import { afterAll, afterEach, describe, expect, it } from 'vitest'
-import { emptyDatabase, type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
-import { inFormat1 } from '../../test/helpers/backup-files.ts'
+import { afterAll, describe, expect, it } from 'vitest'
+import { migratedDatabase } from '../../test/fresh-database.ts'
+import { inFormat1, target } from '../../test/helpers/backup-files.ts'
 import { sql } from '../db/db.ts'
 import { migrate, migrationNames } from '../db/migration/migrate.ts'
 import { testService } from '../testing/index.ts'
@@ -80,16 +80,6 @@ afterAll(async () => {
   await test.close()
   await rm(dir, { recursive: true })
 })
-
-const targets: FreshDatabase[] = []
-afterEach(async () => {
-  for (const target of targets.splice(0)) await target.drop()
-})
-async function target(make: () => Promise<FreshDatabase> = emptyDatabase): Promise<FreshDatabase> {
-  const made = await make()
-  targets.push(made)
-  return made
-}
 
 /** Every row of every table, as text. */
 async function content(client: Pick<pg.Client, 'query'>): Promise<Record<string, unknown[]>> {

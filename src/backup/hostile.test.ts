@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { afterAll, afterEach, expect, it } from 'vitest'
-import { emptyDatabase, type FreshDatabase, migratedDatabase } from '../../test/fresh-database.ts'
-import { inFormat1, resealed, rowOf, writeLines } from '../../test/helpers/backup-files.ts'
+import { afterAll, expect, it } from 'vitest'
+import { migratedDatabase } from '../../test/fresh-database.ts'
+import { inFormat1, resealed, rowOf, target, writeLines } from '../../test/helpers/backup-files.ts'
 import { numberRows } from '../audit/numbering.ts'
 import { testService } from '../testing/index.ts'
 import { writeBackup } from './backup.ts'
@@ -21,16 +21,6 @@ await writeBackup({ connectionString: test.databaseUrl }, { to: file, version: '
 const whole = await readFile(file)
 await test.close()
 afterAll(() => rm(dir, { recursive: true }))
-
-const targets: FreshDatabase[] = []
-afterEach(async () => {
-  for (const target of targets.splice(0)) await target.drop()
-})
-async function target(make: () => Promise<FreshDatabase> = emptyDatabase): Promise<FreshDatabase> {
-  const made = await make()
-  targets.push(made)
-  return made
-}
 
 async function changed(name: string, change: (text: string[]) => string[]): Promise<string> {
   const file = join(dir, name)

@@ -1,5 +1,6 @@
 import { operation } from '../core/operation.ts'
 import { StartError } from '../errors.ts'
+import { tokenUnwritable } from '../files/unwritable.ts'
 import { takeBootstrapLock } from './lock.ts'
 
 /** Leaves no audit row. A running server accepts the new token at once. */
@@ -17,13 +18,7 @@ export const resetBootstrapToken = operation({
     // Under the bootstrap lock: a concurrent bootstrap either commits first or compares with the new token.
     await app.db.transaction(async (tx) => {
       await takeBootstrapLock(tx)
-      await app.bootstrap.renew().catch((error: NodeJS.ErrnoException) => {
-        const what =
-          error instanceof StartError
-            ? error.message
-            : `${path} cannot be written (${error.code}). Let this user write to its directory.`
-        throw new StartError('token_file_unwritable', what, 1)
-      })
+      await app.bootstrap.renew().catch(tokenUnwritable(path, 'Let this user write to its directory.'))
     })
     return { path }
   },

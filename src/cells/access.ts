@@ -59,7 +59,9 @@ export const hasManyPrincipals = (role_grants: readonly unknown[]): boolean =>
  * grants are many. Most cells have few grants, and probing a thousand principals on each of thousands of cells would take
  * seconds.
  */
-export const named = (alias: string): string => `case when cardinality(me.principals) <= ${probedMax}
+export const principalsNamed = (
+  alias: string,
+): string => `case when cardinality(me.principals) <= ${probedMax}
   then me.principals else (
     select case when count(*) > ${grantsMax} then me.principals else
       array_agg(of_cell.principal) filter (where of_cell.principal in (select unnest(principals) from me)) end
@@ -71,7 +73,7 @@ export const named = (alias: string): string => `case when cardinality(me.princi
 
 /**
  * The tiers of the caller on the cell with this alias. Each needs `me` in the statement and is never null. `principals`
- * are those to try, as `viaFirst` and `named` make them.
+ * are those to try, as `viaFirst` and `principalsNamed` make them.
  */
 export function tiers(
   alias: string,
@@ -106,7 +108,7 @@ export function tiers(
 export const tier = tiers('c')
 
 /** The same on each of many cells, or for a caller with many principals. */
-export const tiersOfMany = (alias: string): ReturnType<typeof tiers> => tiers(alias, named(alias))
+export const tiersOfMany = (alias: string): ReturnType<typeof tiers> => tiers(alias, principalsNamed(alias))
 
 /**
  * Writes the row of a cell without changing it. For statements that take away a right on the cell, whose id `cell_ids`

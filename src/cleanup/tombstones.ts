@@ -2,10 +2,7 @@ import { addUp, ownShard } from '../cells/usage.ts'
 import { type Database, type Queryable, type Sql, sql } from '../db/db.ts'
 
 const batchCells = 500
-/**
- * Max edges of each kind per statement: a cell may have millions of edges to it, more than a statement can delete in
- * time.
- */
+/** Max edges of each kind per statement: a cell may have millions, more than a statement can delete in time. */
 const batchEdges = 5000
 
 /**

@@ -3,6 +3,7 @@ import { randomToken } from '../auth/secrets.ts'
 import { loadConfig } from '../config/file.ts'
 import { StartError } from '../errors.ts'
 import { replacePrivateFile } from '../files/private-file.ts'
+import { tokenUnwritable } from '../files/unwritable.ts'
 import { subcommand } from './shell/command.ts'
 import { group } from './shell/command-group.ts'
 
@@ -29,13 +30,8 @@ const rotate = subcommand('daemon-token', {
       )
     const keepsOld = !('problem' in old) && options.only !== true
     const lines = keepsOld ? [randomToken(), old.current] : [randomToken()]
-    await replacePrivateFile(path, `${lines.join('\n')}\n`).catch((error: NodeJS.ErrnoException) => {
-      const what =
-        error instanceof StartError
-          ? error.message
-          : `${path} cannot be written (${error.code}). Let this user write its directory, or set CELLKEEP_DAEMON_TOKEN_FILE to another path.`
-      throw new StartError('token_file_unwritable', what, 1)
-    })
+    const remedy = 'Let this user write to its directory, or set CELLKEEP_DAEMON_TOKEN_FILE to another path.'
+    await replacePrivateFile(path, `${lines.join('\n')}\n`).catch(tokenUnwritable(path, remedy))
     out.result({ path, previous_holds: keepsOld }, path)
   },
 })

@@ -125,6 +125,23 @@ describe.runIf(existsSync('/dev/full'))('output that finds no room', () => {
 })
 
 it.runIf(existsSync('/dev/full'))(
+  'a backup that nobody reads to its end, or that found no room, says so once',
+  async () => {
+    const { databaseUrl, close } = await testService()
+    const run = (to: string) =>
+      promisify(execFile)('/bin/sh', ['-c', `"$@" ${to}`, 'sh', process.execPath, program, 'backup', '-'], {
+        env: { ...process.env, CELLKEEP_DATABASE_URL: databaseUrl },
+      })
+    await expect(run('>/dev/full')).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^The output could not be written: ENOSPC[^\n]*\n$/),
+    })
+    expect((await run('| true')).stderr).toMatch(/^The output cannot be written: [^\n]*EPIPE[^\n]*\n$/)
+    await close()
+  },
+)
+
+it.runIf(existsSync('/dev/full'))(
   'an export that nobody reads, or that found no room, tells no last row to go on from',
   async () => {
     const test = await testService()
@@ -170,6 +187,22 @@ describe('with --json whatever ends a command is one object on standard error', 
     expect([said.code, said.stdout]).toEqual([code, ''])
     expect(JSON.parse(said.stderr)).toMatchObject({ message: expect.stringMatching(/./), ...error })
   })
+})
+
+it('migrate status tells the rows of a step, and how many there are if that was estimated', async () => {
+  const test = await testService()
+  const { db } = test.service.app
+  const at = shell({ CELLKEEP_DATABASE_URL: test.databaseUrl }, cwd)
+  const shown = async (total: number | null) => {
+    await db.run(sql`
+      update schema_migration set state = 'running', done_rows = 500, total_rows = ${total}::bigint
+      where name = '0031_fill_grant_paths'`)
+    return (await at(['migrate', 'status'])).stdout.split('\n')[1]
+  }
+  const step = '0031_fill_grant_paths  backfill  interrupted '
+  expect(await shown(2000)).toBe(`${step} 500 of about 2000 rows`)
+  for (const unknown of [0, null]) expect(await shown(unknown)).toBe(`${step} 500 rows`)
+  await test.close()
 })
 
 describe('exit code 3', () => {

@@ -8,7 +8,7 @@ export async function run(argv: readonly string[]): Promise<void> {
   const cut = new AbortController()
   let isCut = false
   stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-    cut.abort()
+    cut.abort(code)
     // EPIPE means that the reader stopped, as `head` does, which is no failure. A full disk is.
     if (code === 'EPIPE' || isCut) return
     isCut = true

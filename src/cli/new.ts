@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
-import { cp, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { cp, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { basename, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { StartError } from '../errors.ts'
+import { makeDirectory } from '../files/safe-directory.ts'
 import { version } from '../wire/version.ts'
 import { type Command, command } from './shell/command.ts'
 
@@ -18,7 +19,7 @@ export const newProject: Command = command({
   args: 1,
   async run({ args: [dir = ''], io, out }) {
     const path = resolve(io.cwd, dir)
-    await mkdir(path, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
+    await makeDirectory(path).catch((error: NodeJS.ErrnoException) => {
       throw new StartError(
         'cannot_write',
         `${path} cannot be created (${error.code}). Name a new directory.`,

@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { expect, it } from 'vitest'
+import { postgresProxy } from '../../test/helpers/postgres-proxy.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { shell } from '../../test/helpers/shell.ts'
 import { sql } from '../db/db.ts'
@@ -45,6 +46,24 @@ it('wait returns as soon as so many are ready, and fails in time otherwise', asy
   await plantGhosts()
   expect(await soon).toEqual([0, '3 nodes of 3 ready.\n'])
   await removeGhosts()
+})
+
+it('wait waits for the database too, until its time is over', async () => {
+  let refused = 0
+  const { connection, close } = await postgresProxy({ connectionString: test.databaseUrl }, (near, far) => {
+    if (refused++ < 2) near.destroy()
+    else near.pipe(far).pipe(near)
+  })
+  const { host, port, user, database } = connection as Record<string, string>
+  const wait = shell({ ...env, CELLKEEP_DATABASE_URL: `postgres://${user}@${host}:${port}/${database}` }, '/')
+  const late = await wait(['nodes', 'wait', '--ready', '1', '--timeout', '0'])
+  expect([late.code, late.stderr]).toEqual([3, expect.stringContaining('cannot be reached')])
+  expect(await wait(['nodes', 'wait', '--ready', '1'])).toMatchObject({
+    code: 0,
+    stdout: '1 node of 1 ready.\n',
+  })
+  expect(refused).toBeGreaterThan(2)
+  await close()
 })
 
 it('drain and resume take an id or a name, and refuse a name that several nodes have with their ids', async () => {

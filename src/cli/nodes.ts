@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { App } from '../core/app.ts'
 import { counted } from '../core/operation.ts'
-import { StartError } from '../errors.ts'
+import { hasReason, StartError } from '../errors.ts'
 import type { NodeView } from '../nodes/nodes.ts'
 import { operations } from '../operations.ts'
 import { numberIn, subcommand, WrongUsage } from './shell/command.ts'
-import { cli, withService } from './with-service.ts'
+import { type CommandService, cli, withService } from './with-service.ts'
 
 const askMs = 500
 
@@ -15,14 +15,15 @@ const wait = subcommand('nodes', {
   name: 'wait',
   usage: '--ready N [--version V] [--timeout S]',
   summary: 'Wait until N nodes are ready, as a roll-out does before it goes on.',
-  details: 'Exits with 0 as soon as they are ready, and with 1 after S seconds (default 60).',
+  details:
+    'Exits with 0 as soon as they are ready, and with 1 after S seconds (default 60), or with 3 if the database cannot be\nreached by then.',
   options: { ready: { type: 'string' }, version: { type: 'string' }, timeout: { type: 'string' } },
-  run: ({ options: { ready: least, version, timeout = '60' }, out, io }) => {
+  run: async ({ options: { ready: least, version, timeout = '60' }, out, io }) => {
     const [wanted, seconds] = [numberIn(least ?? ''), numberIn(timeout)]
     if (!Number.isInteger(wanted) || wanted < 1) throw new WrongUsage('--ready takes a number of nodes.')
     if (!(seconds >= 0)) throw new WrongUsage('--timeout takes a number of seconds.')
-    return withService(io, async ({ app }) => {
-      const until = performance.now() + seconds * 1000
+    const until = performance.now() + seconds * 1000
+    const work = async ({ app }: CommandService): Promise<number> => {
       for (;;) {
         const ready = (await list(app)).filter(
           (one) => one.alive && one.state === 'ready' && (version ?? one.version) === one.version,
@@ -33,9 +34,23 @@ const wait = subcommand('nodes', {
         }
         await delay(askMs)
       }
-    })
+    }
+    for (;;) {
+      try {
+        return await withService(io, work)
+      } catch (error) {
+        if (!isAway(error) || performance.now() >= until) throw error
+        await delay(askMs)
+      }
+    }
   },
 })
+
+/** Whether the database may soon answer, as after a restart or a fail-over. */
+const isAway = (error: unknown): boolean =>
+  error instanceof StartError
+    ? ['db_unreachable', 'db_read_only'].includes(error.reason)
+    : hasReason(error, 'service_unavailable')
 
 const drain = subcommand('nodes', {
   name: 'drain',

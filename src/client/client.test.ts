@@ -160,6 +160,13 @@ describe('timeout and signal', () => {
     ).rejects.toMatchObject({ reason: 'transport_failed' })
   })
 
+  it('may be longer than a timer can be', async () => {
+    for (const timeout of [2 ** 31, 1e300, Number.POSITIVE_INFINITY]) {
+      const client = createClient({ url: test.url, timeout, headers: { cookie: ada.cookie } })
+      expect(await client.account_verify()).toMatchObject({ id: ada.id })
+    }
+  })
+
   it('of a call replaces the timeout of the client', async () => {
     const patient = createClient({ url: test.url, timeout: 1, headers: { cookie: ada.cookie } })
     expect(await patient.account_verify({}, { timeout: 30_000 })).toMatchObject({ id: ada.id })

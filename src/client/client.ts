@@ -171,10 +171,10 @@ export function createClient<A = Actions>(options: ClientOptions): Client<A> {
   const post: Ask = (method, params, signal) =>
     send('POST', rpcPath, { jsonrpc: '2.0', id: 1, method, params }, signal)
   const ask = (options.use ?? []).reduceRight((next, layer) => layer(next, to), post)
-  const signalOf = (call: CallOptions = {}): AbortSignal | undefined => {
-    const timeout = call.timeout ?? options.timeout
-    const own = timeout && AbortSignal.timeout(timeout)
-    const signals = [options.signal, call.signal, own].filter(Boolean) as AbortSignal[]
+  const signalOf = ({ timeout = options.timeout, signal }: CallOptions = {}): AbortSignal | undefined => {
+    // A timer that is longer would fire at once.
+    const own = timeout && timeout < 2e9 && AbortSignal.timeout(timeout)
+    const signals = [options.signal, signal, own].filter(Boolean) as AbortSignal[]
     return signals[0] && AbortSignal.any(signals)
   }
   const attempt: Attempt = async (method, params, call) =>

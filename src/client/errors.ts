@@ -40,12 +40,12 @@ export class CellkeepError<R extends string = string> extends Error {
 
   /** `call` is the method or route; the message begins with it. */
   constructor(call: string, reason: R, status: number, data: Record<string, unknown>) {
-    const details = data.detail
-      ? [data.detail]
-      : ((data.issues ?? []) as Issues).map(({ path, message }) =>
-          path.length ? `${path.join('.')}: ${message}` : message,
-        )
-    super(`${call}: ${reason}${details.length ? `: ${details.join('; ')}` : ''}`)
+    const detail =
+      data.detail ||
+      ((data.issues ?? []) as Issues)
+        .map(({ path, message }) => (path.length ? `${path.join('.')}: ${message}` : message))
+        .join('; ')
+    super(`${call}: ${reason}${detail && `: ${detail}`}`)
     this.name = 'CellkeepError'
     this.reason = reason
     this.status = status

@@ -23,11 +23,8 @@ const slowest = 30_000
 
 /** The wait before the next attempt: random, so that the clients of a node do not all reconnect at once. */
 export function waitOf(code: number, { failures }: Retry): number {
-  const isFirst = failures === 0
-  // Another credential of the account was revoked. Reconnect soon: notifications are lost meanwhile.
-  if (code === 4006 && isFirst) return Math.random() * 1_000
-  // The node stopped or the connection died. Nothing is overloaded, but many clients may have lost it.
-  if ((code === 1001 || code === 4003 || code === 4000) && isFirst) return Math.random() * 3_000
+  // After 4006 (another credential of the account was revoked) few clients reconnect, else perhaps all those of a node.
+  if (!failures) return Math.random() * (code === 4006 ? 1_000 : 3_000)
   return (0.5 + Math.random() / 2) * Math.min(slowest, 1_000 * 2 ** failures)
 }
 

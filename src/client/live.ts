@@ -116,10 +116,14 @@ function createCalls(patienceMs: number) {
       if (over) return reject(one, 'not_connected', { ending: over })
       if (write) return put(one)
       unsent.push(one)
-      one.timer = setTimeout(() => {
-        unsent = unsent.filter((other) => other !== one)
-        reject(one, 'not_connected', {})
-      }, patienceMs)
+      one.timer = setTimeout(
+        () => {
+          unsent = unsent.filter((other) => other !== one)
+          reject(one, 'not_connected', {})
+        },
+        // A timer that is longer would fire at once.
+        Math.min(patienceMs, 2e9),
+      )
     })
   const opened = (to: (text: string) => void): void => {
     write = to

@@ -18,6 +18,9 @@ declare module '../wire/consumer.ts' {
   interface ConsumerReasons extends ReasonsOf<typeof reasons> {}
 }
 
+/** What `page_wait` asks for. */
+let pause: unknown
+
 const actions = {
   page_edit: mutation({
     doc: 'Refuses with the reason that the input names.',
@@ -31,6 +34,16 @@ const actions = {
       throw reason === 'page_locked'
         ? recorded('cell_update', error, { cell_id: account.id } as never)
         : error
+    },
+  }),
+  page_wait: mutation({
+    doc: 'Refuses with the pause that the test has set.',
+    auth: { account: 'required', actor: 'required' },
+    event: 'cell_update',
+    output: z.null(),
+    errors: ['page_locked'],
+    handler: async (_input, { fail }) => {
+      throw fail('page_locked', { retry_after: pause })
     },
   }),
   page_typo: mutation({
@@ -74,6 +87,21 @@ describe('a reason of a consumer', () => {
     expect((await edit('cell_not_found')).json).toMatchObject({
       error: { code: -32003, message: 'What was requested does not exist.' },
     })
+  })
+
+  it.each([
+    [5, '5'],
+    [0, '0'],
+    [1.2, '2'],
+    [-1.5, undefined],
+    [Number.NaN, undefined],
+    [Number.POSITIVE_INFINITY, undefined],
+    [1e30, undefined],
+    ['5', undefined],
+  ])('with retry_after %s has the header Retry-After: %s', async (retry_after, header) => {
+    pause = retry_after
+    const { status, headers } = await rpc(test.url, call('page_wait'), { cookie: ada.cookie })
+    expect([status, headers['retry-after']]).toEqual([409, header])
   })
 
   it('is typed for the client, and arrives by HTTP, by socket and in process', async () => {

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm, stat, utimes } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
@@ -49,6 +49,13 @@ it('without a mail server messages are files, which the command shows', async ()
   expect(shown).toContain('ada@x.io')
   const [link = ''] = /http\S+#ticket=\S+/.exec(shown) ?? []
   expect((await reset(link)).status).toBe(200)
+  for (const broken of ['{', 'null']) {
+    await writeFile(file, broken)
+    expect(await cellkeep(['mail', 'show', `${row?.id}`])).toMatchObject({
+      ...{ code: 1, stdout: '' },
+      stderr: `${file} is not a JSON object. \`cellkeep mail list\` shows the messages of the last days.\n`,
+    })
+  }
   // Old ones are deleted when the next one is written.
   const old = new Date(Date.now() - 8 * 86_400_000)
   await utimes(file, old, old)

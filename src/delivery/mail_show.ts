@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { operation } from '../core/operation.ts'
 import { StartError } from '../errors.ts'
 import { readPrivateFile } from '../files/private-file.ts'
+import { isPlainObject } from '../wire/input.ts'
 import { Uuid } from '../wire/types.ts'
 import { mailDirectory } from './file.ts'
 
@@ -12,11 +13,15 @@ export const showMessage = operation({
   async handler({ message_id }, { app }) {
     const path = join(mailDirectory(app.config), `${message_id}.json`)
     const file = await readPrivateFile(path, 65_536)
-    if ('problem' in file) {
-      const hint = file.missing ? ' `cellkeep mail list` shows the messages of the last days.' : ''
-      throw new StartError('no_message', `${path} ${file.problem}.${hint}`, 1)
-    }
-    return JSON.parse(file.content) as Record<string, string>
+    const refused = (problem: string, next = '') =>
+      new StartError('no_message', `${path} ${problem}.${next}`, 1)
+    const others = ' `cellkeep mail list` shows the messages of the last days.'
+    if ('problem' in file) throw refused(file.problem, file.missing && others)
+    try {
+      const message: unknown = JSON.parse(file.content)
+      if (isPlainObject(message)) return message as Record<string, string>
+    } catch {}
+    throw refused('is not a JSON object', others)
   },
   command: {
     name: 'mail show',

@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { access, mkdir, open, realpath, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { StartError } from '../errors.ts'
-import { directoryRisk, type Risk } from '../files/safe-directory.ts'
+import { directoryRisk, makeDirectory, type Risk } from '../files/safe-directory.ts'
 import { socketDirectory } from './socket.ts'
 import { barrierTo, type DatabaseUser, databaseUser } from './user.ts'
 
@@ -76,7 +76,7 @@ async function choosePlace(
 
 async function makeDataDir(wanted: string, user: DatabaseUser | undefined): Promise<string> {
   const mode = user === undefined ? 0o700 : 0o711
-  await mkdir(dirname(wanted), { recursive: true })
+  await makeDirectory(dirname(wanted))
   const made = await mkdir(wanted, { mode }).then(
     () => true,
     (error: NodeJS.ErrnoException) => {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { constants, link, mkdir, open, rename, rm } from 'node:fs/promises'
+import { constants, link, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
-import { type OpenDirectory, openDirectory, ownerRisk, unsafe } from './safe-directory.ts'
+import { makeDirectory, type OpenDirectory, openDirectory, ownerRisk, unsafe } from './safe-directory.ts'
 
 const bytesMax = 4096
 
@@ -81,7 +81,7 @@ export async function replacePrivateFile(path: string, content: string): Promise
 
 /** Rejects with a StartError if others could replace the file. */
 async function inSafeDirectory<T>(path: string, work: (directory: OpenDirectory) => Promise<T>): Promise<T> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  await makeDirectory(dirname(path), 0o700)
   const directory = await openDirectory(dirname(path))
   try {
     if (directory.risk) throw unsafe(dirname(path), directory.risk)

@@ -1,5 +1,6 @@
 import { constants, existsSync, type Stats } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { mkdir, open, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { StartError } from '../errors.ts'
 
 /** `what` is a phrase that follows the path, `remedy` a sentence. */
@@ -56,3 +57,20 @@ export async function openDirectory(path: string): Promise<OpenDirectory> {
 
 export const unsafe = (path: string, { what, remedy }: Risk): StartError =>
   new StartError('unsafe_directory', `${path} ${what}, so others could plant a secret. ${remedy}`, 78)
+
+/**
+ * Makes a directory and those above it. The `recursive` of `mkdir` never ends where the system denies that an existing
+ * parent exists, as it does in /proc.
+ */
+export async function makeDirectory(path: string, mode?: number): Promise<void> {
+  const found = (name: string) => stat(name).catch(() => undefined)
+  try {
+    await mkdir(path, mode)
+  } catch (error) {
+    if ((await found(path))?.isDirectory()) return
+    const isOrphan = (error as NodeJS.ErrnoException).code === 'ENOENT' && !(await found(dirname(path)))
+    if (!isOrphan) throw error
+    await makeDirectory(dirname(path), mode)
+    await makeDirectory(path, mode)
+  }
+}

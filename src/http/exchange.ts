@@ -117,9 +117,11 @@ export function refusalReply(reason: BuiltinReason, headers?: ReplyHeaders): Edg
   return flatReply(status, data, headers)
 }
 
-/** The `Retry-After` header, with the same number as the body. */
-export const retryAfter = (data: ErrorData): Record<string, string> =>
-  typeof data.retry_after === 'number' ? { 'retry-after': String(data.retry_after) } : {}
+/** The `Retry-After` header: the seconds of the body, rounded up. What is no pause, such as -1 or NaN, makes none. */
+export function retryAfter({ retry_after }: ErrorData): Record<string, string> {
+  const seconds = typeof retry_after === 'number' && retry_after >= 0 ? Math.ceil(retry_after) : undefined
+  return Number.isSafeInteger(seconds) ? { 'retry-after': String(seconds) } : {}
+}
 
 /** Whether an `If-None-Match` header names this ETag: the client has these bytes already. */
 export const matchesEtag = (header: string | undefined, etag: string): boolean =>

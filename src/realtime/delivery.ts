@@ -22,7 +22,7 @@ type DeliveryDeps = {
 /** Tells listeners everything, and each connection what concerns it. */
 export function createDelivery({ db, observer, connections, check, safely }: DeliveryDeps) {
   const listeners = new Set<(committed: Committed) => void>()
-  const doubts = createDoubts()
+  const doubts = createDoubts({ safely })
 
   /** `isLate`: from another node. */
   const deliver = (committed: Committed, isLate = false): void => {

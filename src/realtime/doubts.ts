@@ -1,13 +1,16 @@
 import type { Committed } from './committed.ts'
 import type { Connection } from './connection.ts'
 
+/** Commits that wait for one connection; with more it is closed, and its client reconnects and reads anew. */
+const unheardMax = 1000
+
 type Doubt = { checks: number; unheard: Committed[] }
 
 /**
  * Connections whose credential is being read again. Their notifications wait, because they may have lost the right to
  * them.
  */
-export function createDoubts() {
+export function createDoubts({ safely }: { safely(act: () => void): void }) {
   const doubts = new Map<Connection, Doubt>()
   return {
     begin: (connection: Connection): void => {
@@ -17,8 +20,10 @@ export function createDoubts() {
     /** True if the connection is in doubt; it then receives this later. */
     holds: (connection: Connection, committed: Committed): boolean => {
       const doubt = doubts.get(connection)
-      doubt?.unheard.push(committed)
-      return doubt !== undefined
+      if (!doubt) return false
+      if (doubt.unheard.length < unheardMax) doubt.unheard.push(committed)
+      else safely(() => connection.leave?.())
+      return true
     },
     /** Ends one check; after the last one, returns what waited. */
     end: (connection: Connection): Committed[] => {

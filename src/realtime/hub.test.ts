@@ -214,6 +214,24 @@ describe('a connection whose credential another node may have ended', async () =
   })
 })
 
+it('a socket for which too much waits meanwhile is closed, so that its client reads anew', async () => {
+  const { db, hub } = test.service.app
+  const bob = await test.account()
+  const leave = vi.fn(() => socket.remove())
+  const socket = add({ account_id: bob.id, credential: await sessionOf(bob), leave })
+  await db.run(sql`alter table auth_session rename to away`)
+  const params = { role_grant_id: bob.id, role: 'admin', scope_id: null }
+  const told: Notification = { account_id: bob.id, method: 'role_grant_revoke', params }
+  hub.receive({
+    ...{ notifications: [], wroteAudit: false },
+    closings: [{ kind: 'account', account_id: bob.id }],
+  })
+  for (let n = 0; n < 2_000; n++) hub.receive({ notifications: [told], closings: [], wroteAudit: false })
+  await db.run(sql`alter table away rename to auth_session`)
+  expect(leave).toHaveBeenCalledOnce()
+  expect(socket.heard).toEqual([])
+})
+
 describe('what another node says of a deleted account', () => {
   it('closes its connections, and spares those of one that is back', async () => {
     const { db, hub } = test.service.app

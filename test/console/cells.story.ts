@@ -202,17 +202,19 @@ it('relations and items: added, moved, removed and undone', async () => {
   await look(page, 'cell-timeline')
 })
 
-it('emoji of several stay whole; a joiner elsewhere is shown', async () => {
+it('emoji of several and words that need joiners stay whole; a joiner elsewhere is shown', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada' })
-  const emoji = '👩‍👩‍👧‍👦 🏳️‍🌈 👩🏽‍🚀 🤷🏽‍♀️'
+  // Persian and Marathi.
+  const words = 'می\u200cخواهم کتاب\u200cها दऱ\u200dया'
+  const emoji = `👩‍👩‍👧‍👦 🏳️‍🌈 👩🏽‍🚀 🤷🏽‍♀️ ${words}`
   const { cell } = await ada.client.cell_create({
-    data: { label: emoji, hidden: 'a\u200db \u200d👩 👩\u200d' },
+    data: { label: emoji, hidden: 'a\u200db \u200d👩 👩\u200d م\u200c c\u200cd م\u200d👩' },
   })
   const page = await person(test, ada.cookie)
   await page.goto(`/admin/cells/${cell.id}`)
   await page.getByRole('heading', { name: emoji, exact: true }).waitFor()
-  await page.getByText('aU+200Db U+200D👩 👩U+200D').waitFor()
+  await page.getByText('aU+200Db U+200D👩 👩U+200D مU+200C cU+200Cd مU+200D👩').waitFor()
   expect(await page.title()).toBe(`${emoji} · Cellkeep`)
 })
 

@@ -160,6 +160,19 @@ it('explains each reason for not being ready, and a lost connection, and reads o
   await page.getByRole('link', { name: 'ada', exact: true }).waitFor()
 })
 
+it.each(['/admin/people', '/sign-in'])('%s has a heading where the service does not answer', async (path) => {
+  const page = await person(test, undefined, { expects: /Failed to load/ })
+  await page.route('**/api/account/status', (route) => route.abort())
+  await page.goto(path)
+  const heading = page.getByRole('heading', { level: 1, name: 'The server does not answer' })
+  await heading.waitFor()
+  expect(await page.title()).toBe('The server does not answer · Cellkeep')
+  expect(await violations(page)).toEqual([])
+  await page.unroute('**/api/account/status')
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await heading.waitFor({ state: 'hidden' })
+})
+
 it('says that the connection is lost, sends nothing meanwhile, and reads what is on screen once when it is back', async () => {
   const ada = await admin()
   const proxy = await cuttingProxy(test.url)

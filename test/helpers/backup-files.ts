@@ -1,6 +1,15 @@
 import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { gunzipSync, gzipSync } from 'node:zlib'
+import { onTestFinished } from 'vitest'
+import { emptyDatabase, type FreshDatabase } from '../fresh-database.ts'
+
+/** A database to restore into, for one test. */
+export async function target(make: () => Promise<FreshDatabase> = emptyDatabase): Promise<FreshDatabase> {
+  const made = await make()
+  onTestFinished(made.drop)
+  return made
+}
 
 const digest = (lines: readonly string[]): string =>
   createHash('sha256')

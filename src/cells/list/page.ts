@@ -1,7 +1,7 @@
 import { pageSize } from '../../core/page.ts'
 import { jsonArray } from '../../db/json.ts'
 import { type Sql, sql } from '../../db/sql.ts'
-import { admitting, me, named, tiers, viaFirst } from '../access.ts'
+import { admitting, me, principalsNamed, tiers, viaFirst } from '../access.ts'
 import { cellText } from '../cells.ts'
 import { grantText } from '../grants/grants.ts'
 import {
@@ -109,4 +109,4 @@ const cut = (page: Sql, inOrder: Sql, limit: number): Sql => sql`
 /** Only those grants of the cell that admit the caller. */
 const grantsOfCell = (principals?: string): Sql => sql`'"' || c.id || '":' || (
   select ${jsonArray(grantText('g'), sql`order by g.created_at, g.id`)} from ${admitting('c', principals)})`
-const [grantsOfProbed, grantsOfNamed] = [grantsOfCell(), grantsOfCell(named('c'))]
+const [grantsOfProbed, grantsOfNamed] = [grantsOfCell(), grantsOfCell(principalsNamed('c'))]

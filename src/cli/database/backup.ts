@@ -65,7 +65,11 @@ export const backup = command({
       )
     }
     // A signal ends a run into standard output at once: no file is left, and a reader that does not read could hold it up.
-    if (isStream) return await withDatabase(io, work)
+    if (isStream)
+      return await withDatabase(io, work).catch((error) => {
+        if (io.cut?.aborted && io.cut.reason !== 'EPIPE') return 1
+        throw error
+      })
     await endedBy(interrupt, 'no backup was made', withDatabase(io, work, { interrupt }))
   },
 })

@@ -139,8 +139,9 @@ function phrase({ steps, runners }: MigrationStatus): string {
   return [head, aligned(rows).trimEnd(), ...runners.map(runnerText)].filter(Boolean).join('\n')
 }
 
+/** A table that was never analyzed has no estimate. */
 const shareOf = ({ done_rows, total_rows }: StepStatus): string =>
-  done_rows === null ? '' : `${done_rows} of about ${total_rows} rows`
+  done_rows === null ? '' : `${done_rows}${total_rows ? ` of about ${total_rows}` : ''} rows`
 
 function runnerText({ pid, address, seconds, index, waits_for }: RunnerStatus): string {
   const built = index ? `, ${index.phase} (${index.done} of ${index.of} blocks)` : ''

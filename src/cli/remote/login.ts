@@ -7,7 +7,7 @@ import { lineFrom } from '../shell/confirm.ts'
 import type { CommandIo } from '../shell/output.ts'
 import { readPassword } from '../shell/password.ts'
 import { refusalText } from '../shell/refusal.ts'
-import { asked, type Kept, readKept, serverUrl, writeKept } from './server.ts'
+import { asked, type Kept, readKept, serverUrl, tryKeeping, writeKept } from './server.ts'
 
 const scopes =
   'SCOPE is full (the default), read_only, or the methods that the token may call, such as cell_get,cell_list.'
@@ -32,7 +32,8 @@ export const login: Command = command({
     const username = options.username ?? (await askUsername(io, url))
     const password = await readPassword(io, `Password of ${username}: `)
     // Before a token is made that could not be kept.
-    await writeKept(io, await readKept(io))
+    await readKept(io)
+    await tryKeeping(io)
     const client = createClient({ url, jar: true })
     const made = await asked(url, async () => {
       await signIn(client, io, { username, password })

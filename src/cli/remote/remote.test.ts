@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -53,6 +53,12 @@ describe('login', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('credentials.json cannot be')])
     expect(stderr).not.toContain('bug')
     expect((await ada.client.account_token_list()).tokens).toEqual([])
+  })
+
+  it('that is refused leaves no file behind', async () => {
+    const env = { XDG_CONFIG_HOME: join(home, 'unused'), CELLKEEP_URL: test.url }
+    const { code } = await shell(env, home)(['login', '--username', 'nobody'], 'a wrong password')
+    expect([code, await readdir(join(home, 'unused', 'cellkeep'))]).toEqual([1, []])
   })
 
   it('keeps a token for its owner alone and leaves no session behind', async () => {
@@ -336,7 +342,7 @@ it('new refuses a place that is taken, or cannot be made, and says so', async ()
     code: 1,
     stderr: expect.stringContaining('not empty'),
   })
-  for (const path of ['notes/package.json', 'notes/package.json/below'])
+  for (const path of ['notes/package.json', 'notes/package.json/below', '/proc/notes/below'])
     expect(await cellkeep(['new', path])).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('Name a new directory'),

@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { actions } from '../../actions.ts'
@@ -83,6 +84,14 @@ export async function readKept(io: CommandIo): Promise<Record<string, Kept>> {
     if (isPlainObject(kept)) return kept as Record<string, Kept>
   } catch {}
   throw unreadable('is not a JSON object')
+}
+
+/** Rejects if no token could be kept; leaves no file. */
+export async function tryKeeping(io: CommandIo): Promise<void> {
+  const path = file(io)
+  const trial = `${path}.${process.pid}`
+  await replacePrivateFile(trial, '').catch(unwritable(path))
+  await rm(trial, { force: true })
 }
 
 export async function writeKept(io: CommandIo, kept: Record<string, Kept>): Promise<string> {

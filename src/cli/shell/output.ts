@@ -10,7 +10,10 @@ export type CommandIo = {
   stderr: { write(text: string): unknown; isTTY?: boolean }
   env: Environment
   cwd: string
-  /** Aborted when standard output takes no more: its reader stopped, or its disk is full. */
+  /**
+   * Aborted when standard output takes no more, with the code of the error: its reader stopped (EPIPE), or its disk is
+   * full, of which the user has been told by then.
+   */
   cut?: AbortSignal
   /** Gives this process a lower priority than all others. */
   yield?(): Promise<void>
