@@ -299,6 +299,9 @@ describe('what is said', () => {
       'The arguments are not valid:\n  --scope-kind: This kind of scope is not declared.\n' +
         '  Kinds of scope are declared as `scope_kinds` in the config file.\n',
     )
+    expect(await told(['role', 'assign', (await test.account()).username, 'amdin'])).toMatch(
+      /\n {2}ROLE: There is no such role; did you mean admin\?\n/,
+    )
     const json = await cellkeep(['account', 'create', '--username', '1x', '--json'], password)
     expect(JSON.parse(json.stderr)).toMatchObject({ issues: [{ path: ['username'] }] })
   })

@@ -141,11 +141,11 @@ export const cookieKeys = () =>
     'a comma-separated list of different keys, each at least 32 characters',
     z
       .array(z.string())
-      .min(1, 'must have at least one key')
+      .min(1, 'must have at least one key: `cellkeep keys generate` makes one')
       .refine((keys) => new Set(keys).size === keys.length, 'must not have the same key twice')
       .refine(
         (keys) => keys.every((key) => key.length >= 32),
-        'must have keys of at least 32 characters each',
+        'must have keys of at least 32 characters each, such as `cellkeep keys generate` makes',
       ),
   )
 

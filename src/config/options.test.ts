@@ -145,6 +145,14 @@ describe('config file and options', () => {
     ])
   })
 
+  it.each([
+    [{ cookie_keys: [''] }, /^cookie_keys must have at least one key: `cellkeep keys generate` makes one$/],
+    [{ cookie_keys: ['short'] }, /^cookie_keys .*`cellkeep keys generate`/],
+    [{ public_url: 'https://app.example/' }, /^public_url .*without a path or a trailing slash/],
+  ])('%j says what to give instead', (options, message) => {
+    expect(problemsOf(() => resolveOptions(options, cwd))).toContainEqual(expect.stringMatching(message))
+  })
+
   it('types follow the table', () => {
     expectTypeOf<Config['env']>().toEqualTypeOf<'production' | 'development'>()
     expectTypeOf<Config['max_sessions']>().toEqualTypeOf<number | null>()

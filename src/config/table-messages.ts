@@ -7,10 +7,13 @@ import { setting } from './setting.ts'
 /** The part of the table of settings (table.ts) about messages to people and the links in them. */
 
 const origin = () =>
-  checked('an origin like https://app.example; http only for a loopback host', (text) => {
-    const url = URL.parse(text)
-    return url !== null && isSafeUrl(url) && url.origin === text
-  })
+  checked(
+    'an origin like https://app.example, without a path or a trailing slash; http only for a loopback host',
+    (text) => {
+      const url = URL.parse(text)
+      return url !== null && isSafeUrl(url) && url.origin === text
+    },
+  )
 
 const page = () =>
   checked(

@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { requireAhead } from '../core/ahead.ts'
 import { onlyVia } from '../core/operate.ts'
 import { actor, operation } from '../core/operation.ts'
+import { meant } from '../wire/closest.ts'
+import { issue } from '../wire/issues.ts'
 import { Timestamp, Uuid } from '../wire/types.ts'
 import { conferGrant } from './grants.ts'
 import { checkScope, RoleName, ScopeKind } from './scope.ts'
@@ -30,9 +32,12 @@ export const grantRole = operation({
   refine({ scope_kind = null, scope_id = null, path, ...grant }, { app, fail }) {
     const spec = app.registry.role(grant.role)
     const scope = checkScope(app.registry, { scope_kind, scope_id })
+    if (!spec) {
+      const message = `There is no such role${meant(grant.role, app.registry.grantable, '.')}`
+      throw fail('role_grant_path_not_allowed', { issues: [issue(['role'], 'invalid_value', message)] })
+    }
     // Only the bootstrap, `createAccount` and `transferKeeper` make a keeper.
-    if (!spec || spec.name === 'keeper' || !spec.grant_paths.includes(path))
-      throw fail('role_grant_path_not_allowed')
+    if (spec.name === 'keeper' || !spec.grant_paths.includes(path)) throw fail('role_grant_path_not_allowed')
     scope.assertApplicable(spec)
     return { path, grant: { ...grant, scope_kind, scope_id } }
   },

@@ -1,7 +1,9 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
+import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { page, reverseProxy } from '../../../test/helpers/reverse-proxy.ts'
@@ -211,6 +213,18 @@ describe('call', () => {
     [['call', 'cell_get', '--url', 'http://127.0.0.1:1'], 3, /No server answers/],
   ])('%j is told what is wrong', async (args, code, message) => {
     expect(await cellkeep(args)).toEqual({ code, stdout: '', stderr: expect.stringMatching(message) })
+  })
+
+  it('says what is wrong with TLS rather than that nothing answers', async () => {
+    const plain = await cellkeep(['call', 'cell_list', '--url', test.url.replace('http:', 'https:')])
+    expect([plain.code, plain.stderr]).toEqual([3, expect.stringMatching(/write http:\/\/ instead/)])
+    const server = new SMTPServer({ secure: true }).on('error', () => {})
+    await new Promise<void>((listens) => server.listen(0, '127.0.0.1', listens))
+    const { port } = server.server.address() as AddressInfo
+    const unknown = await cellkeep(['call', 'cell_list', '--url', `https://127.0.0.1:${port}`])
+    await new Promise<void>((closed) => server.close(closed))
+    expect([unknown.code, unknown.stderr]).toEqual([3, expect.stringMatching(/NODE_EXTRA_CA_CERTS/)])
+    expect(unknown.stderr).not.toContain('No server answers')
   })
 
   it('says which method is unknown and what a refused call would have needed', async () => {

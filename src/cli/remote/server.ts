@@ -5,6 +5,7 @@ import { actions } from '../../actions.ts'
 import { CellkeepError, createClient, TransportError } from '../../client/client.ts'
 import { loadConfig } from '../../config/file.ts'
 import { httpUrl } from '../../config/ip.ts'
+import { codeOf } from '../../db/servers/failure.ts'
 import { ServiceError, StartError } from '../../errors.ts'
 import { readPrivateFile, replacePrivateFile } from '../../files/private-file.ts'
 import { unwritable } from '../../files/unwritable.ts'
@@ -140,8 +141,20 @@ const unreachable = (url: string, cause: TransportError): StartError =>
   new StartError(
     'unreachable',
     cause.status === 0
-      ? `No server answers at ${url}. Start it with \`cellkeep start\`, or name another address with --url or CELLKEEP_URL.`
+      ? (tlsProblem(url, cause) ??
+          `No server answers at ${url}. Start it with \`cellkeep start\`, or name another address with --url or CELLKEEP_URL.`)
       : `What answers at ${url} (status ${cause.status}) is not Cellkeep. Name another address with --url or CELLKEEP_URL.`,
     3,
     { cause },
   )
+
+/** What is wrong with TLS; undefined if nothing answered. The error of `fetch` has it only as its cause. */
+function tlsProblem(url: string, { cause }: TransportError): string | undefined {
+  const reason = cause instanceof Error ? cause.cause : undefined
+  const code = codeOf(reason)
+  if (code.startsWith('ERR_SSL_'))
+    return `What answers at ${url} speaks no TLS that fits. A server without a proxy has none: write http:// instead of https://.`
+  if (/CERT|SIGNATURE/.test(code) && reason instanceof Error)
+    return `The certificate of ${url} is not accepted: ${reason.message}. If it is signed by an authority of your own, name the file of that authority in NODE_EXTRA_CA_CERTS.`
+  return undefined
+}
