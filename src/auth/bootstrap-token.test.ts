@@ -111,6 +111,18 @@ it('a used token file that cannot be deleted: 200 with a cookie, and a readiness
   expect(await ready()).toEqual({ ready: true })
 })
 
+it('a token file of another node is removed once this node learns that the token of the first was used', async () => {
+  const first = await open()
+  const second = await open({ database_url: first.test.databaseUrl })
+  expect(await readFile(second.path, 'utf8')).toBe(`${second.token}\n`)
+  await first.bootstrap({ token: first.token, username: 'root', password })
+  expect((await send(second.test, 'GET /status')).json).toEqual({
+    error: 'authentication_required',
+    bootstrap_available: false,
+  })
+  await expect(readFile(second.path)).rejects.toThrow('ENOENT')
+})
+
 it('neither log nor audit log ever holds the token, a password or a username that was sent', async () => {
   const { test, token, lines, bootstrap } = await open()
   const [wrongToken, username, typed] = ['a-Wrong-Token-That-Was-Typed', 'typed-name', 'a-typed-Password-1']

@@ -12,7 +12,7 @@ export type Bootstrap = {
   readonly mode: Config['bootstrap']
   /** The path of the token file, whether it exists or not. */
   readonly path: string
-  /** True once the bootstrap has happened; cached, since that never changes back. */
+  /** True once the bootstrap has happened; cached, since that never changes back. Then the file is removed. */
   isDone(): Promise<boolean>
   /** False once used; undefined if bootstrap is switched off or the token file is unusable. */
   availability(): Promise<boolean | undefined>
@@ -35,23 +35,6 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
   let done = false
   let leftOver = false
 
-  const isDone = async (): Promise<boolean> => {
-    if (done) return true
-    const row = await db.first<{ bootstrapped: boolean }>(
-      sql`select bootstrapped from bootstrap_lock where id = 1`,
-    )
-    done = row?.bootstrapped === true
-    return done
-  }
-  const read = async (): Promise<string | undefined> => {
-    const file = await readPrivateFile(path)
-    if ('content' in file) return file.content
-    log.warn(
-      { event: 'bootstrap_token', path, problem: file.problem },
-      'the bootstrap token file cannot be used',
-    )
-    return undefined
-  }
   const discard = async (): Promise<void> => {
     done = true
     leftOver = await unlink(path).then(
@@ -63,6 +46,25 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
         { event: 'bootstrap_token', path },
         'the used bootstrap token file cannot be deleted; delete it by hand',
       )
+  }
+  const isDone = async (): Promise<boolean> => {
+    if (done) return true
+    const row = await db.first<{ bootstrapped: boolean }>(
+      sql`select bootstrapped from bootstrap_lock where id = 1`,
+    )
+    done = row?.bootstrapped === true
+    // Another node or a command has made the first account, so the token of this node is useless.
+    if (done && mode === 'live') await discard()
+    return done
+  }
+  const read = async (): Promise<string | undefined> => {
+    const file = await readPrivateFile(path)
+    if ('content' in file) return file.content
+    log.warn(
+      { event: 'bootstrap_token', path, problem: file.problem },
+      'the bootstrap token file cannot be used',
+    )
+    return undefined
   }
 
   return {
@@ -85,7 +87,7 @@ export function createBootstrap(config: Config, db: Database, log: Log): Bootstr
     warnings: () => (leftOver && existsSync(path) ? ['bootstrap_token_file_left'] : []),
     prepare: async () => {
       if (mode !== 'live') return
-      if (await isDone()) return await discard()
+      if (await isDone()) return
       if (await db.first(sql`select 1 from account limit 1`)) return
       const found = await readPrivateFile(path)
       if ('problem' in found && found.remedy) throw planted(path, found.problem, found.remedy)

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import { z } from 'zod'
+import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { openSocket, outcomeOf, type TestSocket } from '../../test/helpers/sockets.ts'
 import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
@@ -40,7 +41,8 @@ const actions = {
 
 // Only the intervals of pings and checks are faked; everything else uses the clock.
 vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-const test = await testService({ actions, ws_per_account: 3 })
+const captured = capturedLog()
+const test = await testService({ actions, ws_per_account: 3, log: captured.log })
 const ada = await test.account()
 afterAll(async () => {
   vi.useRealTimers()
@@ -149,6 +151,23 @@ describe('silence', () => {
     silent.ws.resume()
     expect(await silent.closed).toEqual({ code: 4003, reason: 'heartbeat timeout' })
     expect(outcomeOf(await alive.call('account_verify'))).toBe('ok')
+  })
+
+  it('is in the log with 4003, even if the client never answers the close frame', async () => {
+    const eve = await test.account()
+    const [silent, leaver] = [await open(eve), await open(eve)]
+    leaver.ws.close(4321)
+    await leaver.closed
+    silent.ws.pause()
+    vi.advanceTimersByTime(90_000)
+    silent.ws.terminate()
+    const codes = () =>
+      captured
+        .lines()
+        .flatMap(({ msg, account_id, code }) =>
+          msg === 'socket closed' && account_id === eve.id ? [code] : [],
+        )
+    await expect.poll(codes, { timeout: 30_000 }).toEqual([4321, 4003])
   })
 })
 

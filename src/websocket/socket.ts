@@ -40,6 +40,8 @@ export class Socket {
   #size = 0
   #isOver = false
   #ending: EndCode | undefined
+  /** What this node closed it with; a client that was cut never confirms it. */
+  #ended: EndCode | undefined
   #isLeaving = false
   #silent = 0
 
@@ -86,7 +88,7 @@ export class Socket {
     ws.on('error', () => this.#over())
     ws.on('close', (code: number) => {
       this.#over()
-      this.#log.closed(code)
+      this.#log.closed(this.#ended ?? code)
     })
   }
 
@@ -244,6 +246,7 @@ export class Socket {
 
   #end(code: EndCode): void {
     if (this.#isOver) return
+    this.#ended = code
     this.#over(ends[code].replace(' ', '_'))
     this.#ws.close(code, ends[code])
   }
