@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { call, exchange, rpc, send } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { tokenPlace } from '../../test/helpers/token-place.ts'
@@ -6,7 +7,9 @@ import { tokenPlace } from '../../test/helpers/token-place.ts'
 const allowed = 'https://app.example'
 const foreign = 'https://evil.example'
 const bootstrap_token_path = await tokenPlace()
+const captured = capturedLog()
 const test = await serviceForFile({
+  log: captured.log,
   bootstrap: 'live',
   bootstrap_token_path,
   allowed_origins: [allowed, 'https://*.x.example'],
@@ -147,6 +150,25 @@ describe('the origin', () => {
         expect([path, method, status]).toEqual([path, method, 403])
       }
     expect(await asked('/api/rpc', 'POST', { origin, cookie: ada.cookie })).toMatchObject(refused)
+  })
+
+  it('is in the log, bounded, where it was refused and nowhere else', async () => {
+    const before = captured.lines().length
+    const long = `${foreign}/${'x'.repeat(200)}`
+    for (const origin of [foreign, long, allowed])
+      await asked('/api/account/status', 'GET', { origin, cookie: badCookie })
+    await asked('/api/account/status', 'GET', { origin: foreign })
+    const requests = () =>
+      captured
+        .lines()
+        .slice(before)
+        .filter(({ msg }) => msg === 'request')
+    await expect.poll(() => requests().length).toBe(4)
+    expect(requests().map(({ reason, origin }) => [reason, origin])).toEqual([
+      ['forbidden_origin', foreign],
+      ['forbidden_origin', long.slice(0, 100)],
+      ...[allowed, foreign].map(() => ['authentication_required', undefined]),
+    ])
   })
 
   it.each(odd)('%j is refused at login and bootstrap even without a cookie', async (origin) => {

@@ -105,8 +105,10 @@ async function answer(
   // 3. the origin
   const { surface } = sent
   const isGuarded = surface?.checksOrigin || info.carriers.cookie.state !== 'none'
-  if (sent.origin !== undefined && !sent.isAllowed && isGuarded && !surface?.exempt)
+  if (sent.origin !== undefined && !sent.isAllowed && isGuarded && !surface?.exempt) {
+    info.trace.origin = sent.origin.slice(0, 100)
     throw refusal('forbidden_origin')
+  }
 
   // 4. the path, then the verb
   if (!surface) throw refusal('not_found')

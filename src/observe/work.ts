@@ -5,6 +5,8 @@ export type RequestFields = {
   account_id?: string
   rpc_method?: string
   reason?: string
+  /** The `Origin` that was refused. */
+  origin?: string
   /** The answer repeats that of an earlier call with the same idempotency key. */
   replayed?: true
   /** Milliseconds spent in its statements, and waiting for a connection before them. */
