@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import type { LogEvent } from '../log/events.ts'
 import { noObserver, type Observer } from '../observe/observer.ts'
 import { beginStatement } from '../observe/statement.ts'
@@ -68,6 +69,8 @@ export type Pool = {
   /** Rejects with `service_unavailable`. */
   connect(): Promise<Slot>
   send(slot: Slot, query: Sql): Promise<Answered>
+  /** A command that ends a transaction or a part of it; rejects with the error of the driver as it is. */
+  command(slot: Slot, text: string): Promise<pg.QueryResult>
   /**
    * One statement as a writing transaction of its own; rejects with the error of the driver as it is. `shared` names
    * one that several requests share.
@@ -154,6 +157,10 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     sendRaw(slot, query).catch((error) => {
       throw refused(error)
     })
+  const command: Pool['command'] = (slot, text) => {
+    silence.asked(slot)
+    return slot.query(text).finally(() => silence.answered(slot))
+  }
   const readOn = async (slot: Slot, query: Sql): Promise<Answered> => {
     const closed = isPooled ? slot.query('begin read only').catch(asError) : setReadOnly(slot, 'on')
     const sent = send(slot, query)
@@ -204,6 +211,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
   return {
     connect: take,
     send,
+    command,
     sendAlone,
     read,
     write: (query) => write(query),
