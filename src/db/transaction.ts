@@ -127,7 +127,8 @@ export function createTransactions(pool: Pool) {
     const marked = client.query('savepoint last_statement').catch(asError)
     const answer = await pool.send(client, last).then(rowsOf, asError)
     await marked
-    if (answer instanceof Error) await pool.command(client, 'rollback to savepoint last_statement').catch(asError)
+    if (answer instanceof Error)
+      await pool.command(client, 'rollback to savepoint last_statement').catch(asError)
     else isLastFailing = false
     return { answer: Promise.resolve(answer), failed: (error) => error }
   }
