@@ -80,6 +80,8 @@ export type Pool = {
   read(query: Sql): Promise<Answered>
   /** One statement that may write. */
   write(query: Sql): Promise<Answered>
+  /** The same for the node itself: it does not wait while calls hold all connections. */
+  writePromptly(query: Sql): Promise<Answered>
   /** One short statement that can only read, on a shared connection; `shared` names one that many requests share. */
   point<T>(query: Sql, shared?: string): Promise<T[]>
   load(): { open: number; idle: number; waiting: number }
@@ -137,7 +139,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     }
   }
   /** Rejects with the error of the driver as it is. */
-  const sendRaw = async (slot: Slot, query: Sql, shared?: string): Promise<Answered> => {
+  const sendRaw = async (slot: Sender, query: Sql, shared?: string): Promise<Answered> => {
     const statement = hasNames && !slot.isNameless ? compile(query) : nameless(query)
     onStatement?.(statement.text)
     const end = beginStatement(observer, shared)
@@ -208,6 +210,18 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
       return await write(query, cause === 'statement_name', true)
     }
   }
+  const writePromptly = async (query: Sql): Promise<Answered> => {
+    const isFree = slots.load().idle > 0
+    const client = isFree ? undefined : await primary.connect().catch(() => undefined)
+    if (!client) return await write(query)
+    try {
+      return await sendRaw(client, query)
+    } catch (error) {
+      throw writeRefused(error)
+    } finally {
+      void client.end().catch(() => {})
+    }
+  }
   return {
     connect: take,
     send,
@@ -215,6 +229,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     sendAlone,
     read,
     write: (query) => write(query),
+    writePromptly,
     point: reader.point,
     load: slots.load,
     primary,
@@ -229,6 +244,8 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     },
   }
 }
+
+type Sender = pg.Client & Pick<Slot, 'isNameless'>
 
 /** Connections that are set read-only, because their last single statement was a read. */
 const readOnly = new WeakSet<Slot>()
