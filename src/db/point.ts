@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Observer } from '../observe/observer.ts'
 import { beginStatement } from '../observe/statement.ts'
 import { answered } from './answered.ts'
+import { farewell } from './servers/dial.ts'
 import { explainReadOnly, refused, repeatCause, unavailable } from './servers/failure.ts'
 import type { Primary } from './servers/primary.ts'
 import type { Silence } from './silence.ts'
@@ -185,7 +186,12 @@ function openShared(primary: Primary, { isPooled, onError }: Pick<ReaderOptions,
     connected,
     close: async (): Promise<void> => {
       closed = true
-      await Promise.all(slots.map(async ({ opened }) => (await opened?.catch(() => undefined))?.end()))
+      await Promise.all(
+        slots.map(async (slot) => {
+          const client = await slot.opened?.catch(() => undefined)
+          if (client) await farewell(client, () => slot.reads > 0)
+        }),
+      )
     },
   }
 }

@@ -124,6 +124,24 @@ it('a large result that waits for another one to arrive is neither cut nor repea
   expect(statements).toHaveLength(2)
 })
 
+it('closes although nothing arrives at either end any more', async () => {
+  const own = openDatabase({
+    connection: proxy.connection,
+    poolMax: 4,
+    statementTimeoutMs: 10_000,
+    onError: () => {},
+  })
+  const others = new Set(open)
+  await Promise.all([own.rows(sql`select 1`), own.readOnly.point(sql`select 1`)])
+  for (const one of [...open].filter((one) => !others.has(one))) {
+    lost.client.add(one)
+    lost.server.add(one)
+    one.pause()
+    onTestFinished(() => void one.destroy())
+  }
+  await own.close()
+})
+
 it('every connection asks the server to end it within a minute if it is lost, and the URL may ask for something else', async () => {
   expect(starts.length).toBeGreaterThan(4)
   for (const start of starts) expect(start).toMatch(/tcp_keepalives_idle=30 .*interval=10 .*count=3/)

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { farewell } from './servers/dial.ts'
 import { unavailable } from './servers/failure.ts'
 import type { Primary } from './servers/primary.ts'
 
@@ -146,7 +147,7 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
       clearInterval(sweep)
       closing = Promise.withResolvers()
       for (const waiter of waiting.splice(0)) waiter.reject(unavailable(new Error('the pool is closed')))
-      for (const { slot } of idle.splice(0)) void slot.end().catch(() => {})
+      for (const { slot } of idle.splice(0)) void farewell(slot)
       if (used.size + opening > 0) await closing.promise
     },
   }
