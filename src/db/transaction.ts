@@ -106,7 +106,7 @@ export function createTransactions(pool: Pool) {
         if (cause === 'read_only') pool.primary.doubt()
         if (!cause) throw error
         if (repeatsLeft === 0)
-          throw cause === 'conflict' ? withCause(refusal('service_unavailable'), error) : error
+          throw error instanceof ServiceError ? error : withCause(refusal('service_unavailable'), error)
         repeatsLeft = cause === 'conflict' ? repeatsLeft - 1 : 0
         noteRepeat()
         await pool.primary.repeats(cause)
