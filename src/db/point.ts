@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Observer } from '../observe/observer.ts'
 import { beginStatement } from '../observe/statement.ts'
 import { answered } from './answered.ts'
-import { farewell } from './servers/dial.ts'
+import { cut, farewell } from './servers/dial.ts'
 import { explainReadOnly, refused, repeatCause, unavailable } from './servers/failure.ts'
 import type { Primary } from './servers/primary.ts'
 import type { Silence } from './silence.ts'
@@ -67,7 +67,12 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
       try {
         const begun = isPooled && client.query('begin read only')
         const sent = answered(client, statement)
-        if (!begun) return (await sent).rows as T[]
+        if (!begun) {
+          const { rows } = await sent
+          // A query has begun a transaction, in which others would read an older state.
+          if (client.getTransactionStatus() !== 'I') cut(client)
+          return rows as T[]
+        }
         return (await Promise.all([sent, begun, client.query('commit')]))[0].rows as T[]
       } catch (error) {
         noteLostName(error)

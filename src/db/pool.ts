@@ -172,7 +172,8 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
       slot.release((await closed) instanceof Error || (await ended) instanceof Error || isWornOut(slot))
       return answer
     } catch (error) {
-      slot.release(repeatCause(error) !== undefined || (await closed) instanceof Error)
+      const hasFailed = (await closed) instanceof Error || (await ended) instanceof Error
+      slot.release(repeatCause(error) !== undefined || hasFailed)
       throw error
     }
   }

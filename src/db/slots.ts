@@ -56,7 +56,7 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
   const release = (slot: Slot, isBroken: boolean): void => {
     if (!used.delete(slot)) throw new Error('This connection was given back before.')
     delete slot.isNameless
-    if (isBroken || closing || isClosed(slot)) {
+    if (isBroken || closing || isUnusable(slot)) {
       drop(slot)
       return
     }
@@ -153,4 +153,6 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
   }
 }
 
-const isClosed = (slot: Slot): boolean => !(slot as unknown as { _queryable: boolean })._queryable
+/** Closed, or in a transaction that a statement of the consumer began, and that nothing would commit. */
+const isUnusable = (slot: Slot): boolean =>
+  !(slot as unknown as { _queryable: boolean })._queryable || slot.getTransactionStatus() !== 'I'
