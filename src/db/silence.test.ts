@@ -145,6 +145,10 @@ it('closes although nothing arrives at either end any more', async () => {
 it('every connection asks the server to end it within a minute if it is lost, and the URL may ask for something else', async () => {
   expect(starts.length).toBeGreaterThan(4)
   for (const start of starts) expect(start).toMatch(/tcp_keepalives_idle=30 .*interval=10 .*count=3/)
+  // Without this, one that is sending an answer would not end it.
+  const limited = starts.filter((start) => start.includes('statement_timeout=10000'))
+  expect(limited.length).toBeGreaterThan(4)
+  for (const start of limited) expect(start).toContain('tcp_user_timeout=60000')
   const { options } = clientConfig({ options: '-c tcp_keepalives_idle=5' })
   expect(options).toMatch(/tcp_keepalives_idle=30.*tcp_keepalives_idle=5/)
 })
