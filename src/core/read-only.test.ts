@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { call, reasonOf, rpc } from '../../test/helpers/http.ts'
@@ -128,6 +129,23 @@ it('a writing statement leaves its connection read-only, also where it fails or 
   await small.transaction((tx) => tx.run(insert))
   expect([await isReadOnly(), await notes()]).toEqual(['on', 2])
   await small.close()
+})
+
+it('a transaction that a query begins on a connection holds no write of others', async () => {
+  expect(await ask('look', (it) => it.rows(sql`begin read write`))).toBe('ok')
+  await db().run(insert)
+  const other = new pg.Client(test.databaseUrl)
+  await other.connect()
+  onTestFinished(() => other.end())
+  expect((await other.query('select from note')).rowCount).toBe(1)
+})
+
+it('a transaction that a query begins on a connection keeps no credential alive', async () => {
+  const bob = await test.account()
+  expect(await ask('look', (it) => it.point(sql`begin isolation level repeatable read`))).toBe('ok')
+  await bob.client.account_verify()
+  await db().run(sql`delete from auth_session where account_id = ${bob.id}::uuid`)
+  await expect(bob.client.account_verify()).rejects.toMatchObject({ status: 401 })
 })
 
 it('a query of the service that numbers the log on its way still does', async () => {

@@ -71,6 +71,23 @@ test('a service never takes the migrations of another program for its own', asyn
   expect(await locate(database.connection, null)).toMatchObject({ schema: 'cellkeep' })
 })
 
+test('migrations that the user may not read stop the start, as they may be those of the service', async () => {
+  const database = await empty()
+  const owner = await database.open()
+  const role = `ck_unread_${process.pid}`
+  await owner.query(
+    `create role ${role} login; create table schema_migration (name text, applied_at timestamptz)`,
+  )
+  onTestFinished(async () => void (await owner.query(`drop role ${role}`)))
+  await expect(locate({ ...database.connection, user: role }, null)).rejects.toMatchObject({
+    reason: 'foreign_tables',
+    message: expect.stringMatching(
+      /may not read schema_migration in the schema public.*CELLKEEP_DATABASE_SCHEMA/,
+    ),
+    exitCode: 3,
+  })
+})
+
 test('tables of another program in the chosen schema stop the start before its first step', async () => {
   const database = await empty()
   await (await database.open()).query('create table account (id int); create view cell as select 1 as one')

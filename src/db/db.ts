@@ -12,6 +12,8 @@ import { createTransactions, type Transaction, type TransactionOptions } from '.
 export interface Database extends Queryable, ReadOnly {
   /** For code that only reads; costs nothing extra. `rows`, `first` and `run` of the database itself may write. */
   readonly readOnly: ReadOnly
+  /** What the node writes about itself; it does not wait while calls hold all connections. */
+  readonly promptly: Pick<Queryable, 'one'>
   /**
    * One transaction: READ COMMITTED, or one `snapshot` for all its statements. It is retried once after a
    * deadlock, a serialization failure (a snapshot up to eight times), or the loss of the connection or primary
@@ -52,6 +54,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     ...queryable(pool.write),
     point,
     joined,
+    promptly: queryable(pool.writePromptly),
     readOnly: { rows, first, one, point, joined },
     transaction: createTransactions(pool),
     exclusively: (name, work) =>

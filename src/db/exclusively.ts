@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { refusal } from '../errors.ts'
+import { farewell } from './servers/dial.ts'
 import { databaseRefusal, unavailable, withCause } from './servers/failure.ts'
 import type { Primary } from './servers/primary.ts'
 
@@ -11,8 +11,6 @@ const answerMs = 5_000
  * cannot.
  */
 const standstillMs = 15_000
-/** How long to wait for a connection that does not close. */
-const farewellMs = 2_000
 
 /**
  * Runs `work` under an advisory lock on `name`; resolves to undefined without running it if another process holds the
@@ -49,6 +47,6 @@ export async function exclusively<T>(
       : (databaseRefusal(error) ?? error)
   } finally {
     clearInterval(asking)
-    await Promise.race([client.end().catch(() => {}), delay(farewellMs, undefined, { ref: false })])
+    await farewell(client)
   }
 }

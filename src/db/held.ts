@@ -89,8 +89,8 @@ export function hold(pool: Pool, level: string, isNameless: boolean): Held {
     isUsed: false,
     lone: 'none',
     client: async () => {
-      if (isEnded) throw new Error('The transaction has ended: await all of its statements within its work.')
       if (isOverdue) throw refusal('timeout')
+      if (isEnded) throw new Error('The transaction has ended: await all of its statements within its work.')
       taken ??= take()
       return await taken
     },
@@ -137,7 +137,7 @@ export const afterSending = (error: unknown): unknown =>
   isUnsent(error) ? refused(error) : afterCommit(error)
 
 /** Runs the work; if it or BEGIN fails, rolls back and releases the connection. */
-export async function run<R>(held: Held, work: () => Promise<R>): Promise<R> {
+export async function run<R>(pool: Pool, held: Held, work: () => Promise<R>): Promise<R> {
   const { isOverdue, release } = held
   const own = { isOpen: true }
   try {
@@ -154,7 +154,7 @@ export async function run<R>(held: Held, work: () => Promise<R>): Promise<R> {
       isOverdue() ||
       replaced !== undefined ||
       (client !== undefined &&
-        (await client.query('rollback').then(
+        (await pool.command(client, 'rollback').then(
           () => false,
           () => true,
         )))
@@ -168,12 +168,12 @@ export async function run<R>(held: Held, work: () => Promise<R>): Promise<R> {
 }
 
 /** Commits, and resolves to what the last statement answered. */
-export async function commit(held: Held, sent: Sent | undefined): Promise<Answer | undefined> {
+export async function commit(pool: Pool, held: Held, sent: Sent | undefined): Promise<Answer | undefined> {
   const { begun, isOverdue, release } = held
   if (begun === undefined) return release(false) as undefined
   const client = await held.client()
   try {
-    const ended = await confirmed(client, () => client.query('commit'))
+    const ended = await confirmed(client, () => pool.command(client, 'commit'))
     const answer = await sent?.answer
     // After a failed statement COMMIT resolves too, but with ROLLBACK as its command tag.
     if (ended.command === 'ROLLBACK')

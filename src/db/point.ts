@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Observer } from '../observe/observer.ts'
 import { beginStatement } from '../observe/statement.ts'
 import { answered } from './answered.ts'
+import { cut, farewell } from './servers/dial.ts'
 import { explainReadOnly, refused, repeatCause, unavailable } from './servers/failure.ts'
 import type { Primary } from './servers/primary.ts'
 import type { Silence } from './silence.ts'
@@ -66,7 +67,12 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
       try {
         const begun = isPooled && client.query('begin read only')
         const sent = answered(client, statement)
-        if (!begun) return (await sent).rows as T[]
+        if (!begun) {
+          const { rows } = await sent
+          // A query has begun a transaction, in which others would read an older state.
+          if (client.getTransactionStatus() !== 'I') cut(client)
+          return rows as T[]
+        }
         return (await Promise.all([sent, begun, client.query('commit')]))[0].rows as T[]
       } catch (error) {
         noteLostName(error)
@@ -185,7 +191,12 @@ function openShared(primary: Primary, { isPooled, onError }: Pick<ReaderOptions,
     connected,
     close: async (): Promise<void> => {
       closed = true
-      await Promise.all(slots.map(async ({ opened }) => (await opened?.catch(() => undefined))?.end()))
+      await Promise.all(
+        slots.map(async (slot) => {
+          const client = await slot.opened?.catch(() => undefined)
+          if (client) await farewell(client, () => slot.reads > 0)
+        }),
+      )
     },
   }
 }

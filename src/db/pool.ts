@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import type { LogEvent } from '../log/events.ts'
 import { noObserver, type Observer } from '../observe/observer.ts'
 import { beginStatement } from '../observe/statement.ts'
@@ -68,6 +69,8 @@ export type Pool = {
   /** Rejects with `service_unavailable`. */
   connect(): Promise<Slot>
   send(slot: Slot, query: Sql): Promise<Answered>
+  /** A command that ends a transaction or a part of it; rejects with the error of the driver as it is. */
+  command(slot: Slot, text: string): Promise<pg.QueryResult>
   /**
    * One statement as a writing transaction of its own; rejects with the error of the driver as it is. `shared` names
    * one that several requests share.
@@ -77,6 +80,8 @@ export type Pool = {
   read(query: Sql): Promise<Answered>
   /** One statement that may write. */
   write(query: Sql): Promise<Answered>
+  /** The same for the node itself: it does not wait while calls hold all connections. */
+  writePromptly(query: Sql): Promise<Answered>
   /** One short statement that can only read, on a shared connection; `shared` names one that many requests share. */
   point<T>(query: Sql, shared?: string): Promise<T[]>
   load(): { open: number; idle: number; waiting: number }
@@ -134,7 +139,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     }
   }
   /** Rejects with the error of the driver as it is. */
-  const sendRaw = async (slot: Slot, query: Sql, shared?: string): Promise<Answered> => {
+  const sendRaw = async (slot: Sender, query: Sql, shared?: string): Promise<Answered> => {
     const statement = hasNames && !slot.isNameless ? compile(query) : nameless(query)
     onStatement?.(statement.text)
     const end = beginStatement(observer, shared)
@@ -154,6 +159,10 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     sendRaw(slot, query).catch((error) => {
       throw refused(error)
     })
+  const command: Pool['command'] = (slot, text) => {
+    silence.asked(slot)
+    return slot.query(text).finally(() => silence.answered(slot))
+  }
   const readOn = async (slot: Slot, query: Sql): Promise<Answered> => {
     const closed = isPooled ? slot.query('begin read only').catch(asError) : setReadOnly(slot, 'on')
     const sent = send(slot, query)
@@ -163,7 +172,8 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
       slot.release((await closed) instanceof Error || (await ended) instanceof Error || isWornOut(slot))
       return answer
     } catch (error) {
-      slot.release(repeatCause(error) !== undefined || (await closed) instanceof Error)
+      const hasFailed = (await closed) instanceof Error || (await ended) instanceof Error
+      slot.release(repeatCause(error) !== undefined || hasFailed)
       throw error
     }
   }
@@ -201,12 +211,26 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
       return await write(query, cause === 'statement_name', true)
     }
   }
+  const writePromptly = async (query: Sql): Promise<Answered> => {
+    const isFree = slots.load().idle > 0
+    const client = isFree ? undefined : await primary.connect().catch(() => undefined)
+    if (!client) return await write(query)
+    try {
+      return await sendRaw(client, query)
+    } catch (error) {
+      throw writeRefused(error)
+    } finally {
+      void client.end().catch(() => {})
+    }
+  }
   return {
     connect: take,
     send,
+    command,
     sendAlone,
     read,
     write: (query) => write(query),
+    writePromptly,
     point: reader.point,
     load: slots.load,
     primary,
@@ -221,6 +245,8 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     },
   }
 }
+
+type Sender = pg.Client & Pick<Slot, 'isNameless'>
 
 /** Connections that are set read-only, because their last single statement was a read. */
 const readOnly = new WeakSet<Slot>()

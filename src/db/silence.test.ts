@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { afterAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, beforeEach, expect, it, onTestFinished } from 'vitest'
 import { migratedDatabase } from '../../test/fresh-database.ts'
 import { postgresProxy } from '../../test/helpers/postgres-proxy.ts'
 import { openDatabase, sql } from './db.ts'
@@ -12,6 +12,10 @@ const open = new Set<Socket>()
 const starts: string[] = []
 /** Those for short reads. */
 const readers = new Set<Socket>()
+/** Nothing arrives at this end any more of a connection on which this command is sent. */
+const losing: { command?: string; end: 'client' | 'server' } = { end: 'client' }
+/** How often the server was asked which connections it hears nothing on. */
+let asked = 0
 /** The connection of the statement with this text gets its answer slowly. */
 const slow = { text: '', bytes: 0 }
 const database = await migratedDatabase()
@@ -25,6 +29,8 @@ const proxy = await postgresProxy(database.connection, (near, far) => {
   near.once('data', (chunk: Buffer) => starts.push(chunk.toString('latin1')))
   near.on('data', (chunk: Buffer) => {
     if (chunk.includes('plan_cache_mode')) readers.add(near)
+    if (chunk.includes('wait_event_type')) asked += 1
+    if (losing.command && chunk.includes(`${losing.command}\0`)) lost[losing.end].add(near)
     if (slow.text && chunk.includes(slow.text)) isSlow = true
     if (!lost.server.has(near)) far.write(chunk)
   })
@@ -75,6 +81,33 @@ it('when all connections are lost without a sign, reads and transactions are car
   expect(await db.readOnly.rows(sql`select n from note order by n`)).toEqual([1, 2, 3, 4].map((n) => ({ n })))
 })
 
+it.each(['client', 'server'] as const)(
+  'a transaction whose COMMIT is lost on the way to or from the %s ends soon, and its outcome is unknown',
+  async (end) => {
+    Object.assign(losing, { command: 'commit', end })
+    onTestFinished(() => void delete losing.command)
+    const lone = await db
+      .transaction((tx) => tx.run(sql`insert into note values (5)`))
+      .catch((error: unknown) => error)
+    expect(lone).toMatchObject({ data: { reason: 'service_unavailable', outcome: 'unknown' } })
+    expect(String((lone as Error).cause)).toMatch(/hears nothing/)
+  },
+)
+
+it('work that fails does so soon, even if its ROLLBACK is lost', async () => {
+  losing.command = 'rollback'
+  onTestFinished(() => void delete losing.command)
+  const before = asked
+  const fails = db.transaction(async (tx) => {
+    await tx.run(sql`insert into note values (6)`)
+    throw new Error('the work failed')
+  })
+  await expect(fails).rejects.toThrow('the work failed')
+  expect(asked).toBeGreaterThan(before)
+  delete losing.command
+  expect(await db.readOnly.rows(sql`select from note where n = 6`)).toEqual([])
+})
+
 it('a read on which the server works is neither cut nor repeated', async () => {
   expect(await db.readOnly.point(sql`select 1 as n from pg_sleep(3)`)).toEqual([{ n: 1 }])
   expect(statements).toHaveLength(1)
@@ -91,9 +124,31 @@ it('a large result that waits for another one to arrive is neither cut nor repea
   expect(statements).toHaveLength(2)
 })
 
+it('closes although nothing arrives at either end any more', async () => {
+  const own = openDatabase({
+    connection: proxy.connection,
+    poolMax: 4,
+    statementTimeoutMs: 10_000,
+    onError: () => {},
+  })
+  const others = new Set(open)
+  await Promise.all([own.rows(sql`select 1`), own.readOnly.point(sql`select 1`)])
+  for (const one of [...open].filter((one) => !others.has(one))) {
+    lost.client.add(one)
+    lost.server.add(one)
+    one.pause()
+    onTestFinished(() => void one.destroy())
+  }
+  await own.close()
+})
+
 it('every connection asks the server to end it within a minute if it is lost, and the URL may ask for something else', async () => {
   expect(starts.length).toBeGreaterThan(4)
   for (const start of starts) expect(start).toMatch(/tcp_keepalives_idle=30 .*interval=10 .*count=3/)
+  // Without this, one that is sending an answer would not end it.
+  const limited = starts.filter((start) => start.includes('statement_timeout=10000'))
+  expect(limited.length).toBeGreaterThan(4)
+  for (const start of limited) expect(start).toContain('tcp_user_timeout=60000')
   const { options } = clientConfig({ options: '-c tcp_keepalives_idle=5' })
   expect(options).toMatch(/tcp_keepalives_idle=30.*tcp_keepalives_idle=5/)
 })

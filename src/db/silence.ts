@@ -24,7 +24,7 @@ export type Silence = {
  * for the time limit, and so would all that share its batches, while other connections work.
  */
 export function watchSilence(
-  primary: Pick<Primary, 'session' | 'isAway' | 'isSilent'>,
+  server: Pick<Primary, 'session' | 'isAway' | 'isSilent'>,
   { isPooled }: { isPooled: boolean },
 ): Silence {
   const pending = new Map<pg.Client, number>()
@@ -35,8 +35,8 @@ export function watchSilence(
   const pidOf = (client: pg.Client): number => (client as pg.Client & { processID: number }).processID
   const bytesOf = (client: pg.Client): number | undefined => streamOf(client)?.bytesRead
   const look = async (): Promise<void> => {
-    // If the whole server is silent, the primary finds out. A pooler tells ids of sessions that are not ours.
-    if (isPooled || isAsking || primary.isAway || primary.isSilent) return
+    // If the whole server is silent, others find out. A pooler tells ids of sessions that are not ours.
+    if (isPooled || isAsking || server.isAway || server.isSilent) return
     const before = seen
     seen = new Map([...pending.keys()].map((client) => [client, bytesOf(client)]))
     // A large result may be left unread on purpose.
@@ -49,7 +49,7 @@ export function watchSilence(
     isAsking = false
   }
   const ask = async (silent: (readonly [pg.Client, number | undefined])[]): Promise<void> => {
-    const session = await primary.session({ application_name: 'cellkeep', query_timeout: askMs })
+    const session = await server.session({ application_name: 'cellkeep', query_timeout: askMs })
     try {
       const { rows } = await session.query<{ pid: number }>(waitingOnes, [
         silent.map(([client]) => pidOf(client)),

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { farewell } from './servers/dial.ts'
 import { unavailable } from './servers/failure.ts'
 import type { Primary } from './servers/primary.ts'
 
@@ -55,7 +56,7 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
   const release = (slot: Slot, isBroken: boolean): void => {
     if (!used.delete(slot)) throw new Error('This connection was given back before.')
     delete slot.isNameless
-    if (isBroken || closing || isClosed(slot)) {
+    if (isBroken || closing || isUnusable(slot)) {
       drop(slot)
       return
     }
@@ -146,10 +147,12 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
       clearInterval(sweep)
       closing = Promise.withResolvers()
       for (const waiter of waiting.splice(0)) waiter.reject(unavailable(new Error('the pool is closed')))
-      for (const { slot } of idle.splice(0)) void slot.end().catch(() => {})
+      for (const { slot } of idle.splice(0)) void farewell(slot)
       if (used.size + opening > 0) await closing.promise
     },
   }
 }
 
-const isClosed = (slot: Slot): boolean => !(slot as unknown as { _queryable: boolean })._queryable
+/** Closed, or in a transaction that a statement of the consumer began, and that nothing would commit. */
+const isUnusable = (slot: Slot): boolean =>
+  !(slot as unknown as { _queryable: boolean })._queryable || slot.getTransactionStatus() !== 'I'

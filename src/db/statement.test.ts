@@ -89,3 +89,12 @@ it.each(['rows', 'point', 'write'] as const)(
     expect(sent).toBe(before)
   },
 )
+
+it('what cannot be repeated after a table has other columns is refused as unavailable', async () => {
+  await db.run(sql`create table changing_once as select 1 as n`)
+  const ask = () => db.transaction((tx) => tx.rows(sql`select * from changing_once`), { repeat: false })
+  await ask()
+  await db.run(sql`alter table changing_once add column more text`)
+  await expect(ask()).rejects.toMatchObject({ data: { reason: 'service_unavailable' } })
+  expect(await ask()).toEqual([{ n: 1, more: null }])
+})

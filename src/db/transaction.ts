@@ -106,7 +106,7 @@ export function createTransactions(pool: Pool) {
         if (cause === 'read_only') pool.primary.doubt()
         if (!cause) throw error
         if (repeatsLeft === 0)
-          throw cause === 'conflict' ? withCause(refusal('service_unavailable'), error) : error
+          throw error instanceof ServiceError ? error : withCause(refusal('service_unavailable'), error)
         repeatsLeft = cause === 'conflict' ? repeatsLeft - 1 : 0
         noteRepeat()
         await pool.primary.repeats(cause)
@@ -127,7 +127,8 @@ export function createTransactions(pool: Pool) {
     const marked = client.query('savepoint last_statement').catch(asError)
     const answer = await pool.send(client, last).then(rowsOf, asError)
     await marked
-    if (answer instanceof Error) await client.query('rollback to savepoint last_statement').catch(asError)
+    if (answer instanceof Error)
+      await pool.command(client, 'rollback to savepoint last_statement').catch(asError)
     else isLastFailing = false
     return { answer: Promise.resolve(answer), failed: (error) => error }
   }
@@ -161,7 +162,6 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
   let beforeCommit: Last | undefined
   const tx: Transaction = {
     ...queryable(async (query) => {
-      if (held.isOverdue()) throw refusal('timeout')
       if (tx.isCommitted) throw new Error('The transaction is committed: its only statement has run.')
       const client = await begin(held)
       return await pool.send(client, query).catch((error) => {
@@ -185,14 +185,14 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
     },
   }
   try {
-    const [result, last] = await run(held, async () => {
+    const [result, last] = await run(pool, held, async () => {
       if (how.isInTurn) await tx.run(turn)
       const result = await work(tx)
       const statement = tx.isCommitted ? undefined : beforeCommit?.[0]()
       return [result, statement && { statement, client: await begin(held) }] as const
     })
     const sent = last && sendLast(last.client, last.statement)
-    const answer = await commit(held, sent instanceof Promise ? await sent : sent)
+    const answer = await commit(pool, held, sent instanceof Promise ? await sent : sent)
     if (answer) beforeCommit?.[1](answer)
     for (const effect of effects) await runEffect(pool, effect)
     return result

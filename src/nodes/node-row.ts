@@ -27,7 +27,7 @@ export function createRow(app: App, settings: Digests): Row {
       last = { at, requests: tally.requests }
       const info = { ...measured(app, rate, loop), reason: ready.ready ? null : ready.reason, settings }
       const sentAt = performance.now()
-      const told = await db.one<{ wanted: string; clock_ms: number; behind: boolean }>(sql`
+      const told = await db.promptly.one<{ wanted: string; clock_ms: number; behind: boolean }>(sql`
         insert into node (id, name, version, known_step, pid, started_at, seen_at, state, info)
         values (${node.id}, ${node.name}, ${version}, ${known_step}, ${process.pid}, now(), now(),
           ${stateOf(app, ready.ready, isGone)}, ${JSON.stringify(info)}::jsonb)

@@ -174,6 +174,25 @@ describe('a node', () => {
     }
   })
 
+  it('writes its row while calls hold all connections of the pool', async () => {
+    await beside({ database_pool_max: 2 }, async (other) => {
+      const { service } = other
+      const held = Promise.withResolvers<void>()
+      const holding = Array.from({ length: 2 }, () =>
+        service.transaction({ event: 'cell_update' }, async ({ db }) => {
+          await db.run(sql`select`)
+          await held.promise
+        }),
+      )
+      await expect.poll(() => service.app.db.load()).toEqual({ open: 2, idle: 0, waiting: 0 })
+      service.leave('leaving')
+      await expect.poll(() => own(other)).toMatchObject({ state: 'leaving', info: { pool: { idle: 0 } } })
+      expect(service.app.db.load()).toEqual({ open: 2, idle: 0, waiting: 0 })
+      held.resolve()
+      await Promise.all(holding)
+    })
+  })
+
   it('serves without its row too', async () => {
     await beside({}, async (other) => {
       await db().run(sql`alter table node rename to node_away`)

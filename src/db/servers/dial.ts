@@ -153,5 +153,15 @@ function socketTo(address: string): Socket {
 export const streamOf = (client: Pick<pg.Client, 'query'>): Socket | undefined =>
   (client as { connection?: { stream?: Socket } }).connection?.stream
 
+/** How long to wait for a server that does not close a connection. */
+const farewellMs = 2_000
+
+/** Ends a connection once what was sent on it is answered. If it is not busy and yet does not close, it is cut. */
+export async function farewell(client: pg.Client, isBusy = (): boolean => false): Promise<void> {
+  const timer = setTimeout(() => isBusy() || cut(client), farewellMs)
+  await client.end().catch(() => {})
+  clearTimeout(timer)
+}
+
 /** Closes a connection whatever it is doing: statements under way fail at once. */
 export const cut = (client: pg.Client, error?: Error): void => void streamOf(client)?.destroy(error)

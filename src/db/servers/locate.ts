@@ -9,6 +9,7 @@ import {
   withClient,
   withoutLimits,
 } from '../migration/migrate.ts'
+import { refuse } from '../migration/steps.ts'
 import type { Connection } from './connection.ts'
 
 /** The schema of a new database, unless a setting names another. */
@@ -63,6 +64,17 @@ async function found(client: pg.Client, connection: Connection): Promise<Connect
 /** Another program may have a table of this name too. */
 async function isOurs(client: pg.Client, schema: string): Promise<boolean> {
   const table = `${pg.escapeIdentifier(schema)}.schema_migration`
-  const { rowCount } = await client.query(`select from ${table} where name::text = $1`, [migrationNames()[0]])
+  const { rowCount } = await client
+    .query(`select from ${table} where name::text = $1`, [migrationNames()[0]])
+    .catch((error: pg.DatabaseError) => {
+      if (error.code !== '42501') throw error
+      throw refuse(
+        'foreign_tables',
+        `The database user may not read schema_migration in the schema ${schema}, so it is unknown whose it is. If it ` +
+          'belongs to this service, let its owner give the user its privileges back; otherwise set ' +
+          'CELLKEEP_DATABASE_SCHEMA (`database_schema`) to the schema of this service.',
+        error,
+      )
+    })
   return rowCount !== 0
 }

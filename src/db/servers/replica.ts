@@ -3,6 +3,7 @@ import { beginStatement } from '../../observe/statement.ts'
 import { type Answered, answered } from '../answered.ts'
 import type { Clock } from '../clock.ts'
 import type { DatabaseOptions, Pool } from '../pool.ts'
+import { watchSilence } from '../silence.ts'
 import { openSlots, type Slot, type Way } from '../slots.ts'
 import { compile, nameless, type Sql, sql } from '../sql.ts'
 import { isWornOut, noteOpened } from '../statement-names.ts'
@@ -65,6 +66,16 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
       if (!isFit) for (const client of live.keys()) if (client !== watcher) cut(client)
     },
   })
+  const silence = watchSilence(
+    {
+      session: connect,
+      get isAway() {
+        return !fitness.isFit
+      },
+      isSilent: false,
+    },
+    { isPooled },
+  )
   const readOn = fencedReader(context, isPooled)
   const isAdmitted = (client: pg.Client): boolean => live.get(client) === admission.timeline
   const slots = openSlots(wayTo(fitness, connect, isAdmitted), {
@@ -97,6 +108,7 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
         if (!fitness.isFit) throw new Error('the replica is not used')
         const slot = await slots.take()
         const end = beginStatement(observer, shared, 'replica')
+        silence.asked(slot)
         try {
           const answer = await readOn(slot, query, fence)
           slot.release(isWornOut(slot))
@@ -108,6 +120,7 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
           throw error
         } finally {
           end()
+          silence.answered(slot)
           receiving.done(slot)
         }
       } catch (error) {
@@ -119,6 +132,7 @@ export function openReplica(connection: Connection, context: ReplicaContext): Re
       }
     },
     close: async () => {
+      silence.end()
       await Promise.all([fitness.close(), slots.close()])
     },
   }

@@ -1,4 +1,5 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -9,6 +10,7 @@ import { z } from 'zod'
 import { emptyDatabase } from '../../../test/fresh-database.ts'
 import { openStream } from '../../../test/helpers/audit-streams.ts'
 import { reasonOf } from '../../../test/helpers/outcome.ts'
+import { postgresProxy } from '../../../test/helpers/postgres-proxy.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { shell } from '../../../test/helpers/shell.ts'
 import { stoppableCluster } from '../../../test/helpers/stoppable-cluster.ts'
@@ -17,6 +19,7 @@ import { restoreBackup } from '../../backup/restore.ts'
 import type { Environment } from '../../config/reading.ts'
 import { query } from '../../core/declare.ts'
 import { silentLog } from '../../log/log.ts'
+import { toUrl } from '../../testing/cluster.ts'
 import { testService } from '../../testing/index.ts'
 import { sql } from '../db.ts'
 
@@ -335,6 +338,31 @@ it('no call fails for a replica that hangs or ends', async () => {
     await standby.start()
     await back()
   })
+})
+
+it('a read is answered by the primary soon when its connection to a replica is lost without a sign', async () => {
+  const [reading, lost] = [new Set<Socket>(), new Set<Socket>()]
+  let asked = 0
+  const proxy = await postgresProxy(new pg.Client(standby.url), (near, far) => {
+    near.on('data', (chunk: Buffer) => {
+      if (chunk.includes("pg_last_wal_replay_lsn() - '0/0' >= ")) reading.add(near)
+      if (chunk.includes('wait_event_type')) asked += 1
+      if (!lost.has(near)) far.write(chunk)
+    })
+    far.on('data', (chunk: Buffer) => near.write(chunk))
+  })
+  const node = await testService({
+    database_url: primary.url,
+    database_replica_urls: [toUrl(proxy.connection)],
+  })
+  await expect.poll(() => node.service.app.db.replicas?.all[0]?.isFit).toBe(true)
+  await node.client().cell_get({ id })
+  expect(reading.size).toBe(1)
+  for (const one of reading) lost.add(one)
+  expect((await node.client().cell_get({ id })).cell.id).toBe(id)
+  expect(asked).toBeGreaterThan(0)
+  await node.close()
+  await proxy.close()
 })
 
 it('a replica that was promoted, or that went another way than the primary, is not used', async () => {
