@@ -2,6 +2,7 @@ import { copyFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build } from 'vite'
+import manifest from '../package.json' with { type: 'json' }
 
 const root = join(import.meta.dirname, '..')
 const place = join(root, 'node_modules/.cache/program')
@@ -27,8 +28,8 @@ export async function bundleProgram(): Promise<string> {
             : undefined,
       },
     ],
-    // Bundled, because it has a file for each of fifty languages.
-    ssr: { noExternal: ['zod'] },
+    // Finding and reading those files too would take an eighth of a start. Optional packages may be missing, as installed.
+    ssr: { noExternal: true, external: ['@node-rs/argon2', ...Object.keys(manifest.optionalDependencies)] },
     build: {
       ssr: 'src/cli/main.ts',
       outDir: join(place, 'dist/cli'),

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
+import { anyCharacter } from '../../test/helpers/any-character.ts'
 import { toIssues } from '../wire/issues.ts'
 import {
   ActorName,
@@ -94,7 +95,7 @@ describe('identifierOf', () => {
 
   test('parsed or as typed, the key is the same', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary', minLength: 1 }), fc.boolean(), (typed, withAt) => {
+      fc.property(fc.string({ unit: anyCharacter, minLength: 1 }), fc.boolean(), (typed, withAt) => {
         const text = withAt ? `${typed}@` : typed
         const parsed = UsernameProvided.safeParse(text)
         if (parsed.success) expect(identifierOf(parsed.data)).toEqual(identifierOf(text))
@@ -264,7 +265,7 @@ describe('fold', () => {
 
   test('is idempotent, composed, and independent of composition and ASCII case', () => {
     const text = fc.oneof(
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: anyCharacter }),
       fc.string({
         unit: fc.constantFrom(
           'A',

@@ -12,10 +12,15 @@ export function createBlocklist(source: string | null, fold: (text: string) => s
   if (source === null) return () => false
   const lines = source === 'builtin' ? [] : readText(source).split(/\r?\n/)
   const bytes = readFileSync(builtinList)
-  const builtin = Array.from({ length: bytes.length / 8 }, (_, index) => bytes.readBigUInt64BE(index * 8))
-  // Stores digests rather than texts, so that a long custom list takes 8 bytes a line.
-  const prefixes = new BigUint64Array([...builtin, ...lines.map((line) => prefixOf(fold(line)))]).sort()
-  return (folded) => holds(prefixes, prefixOf(folded))
+  const builtin = (index: number): bigint => bytes.readBigUInt64BE(index * 8)
+  // Digests rather than texts, so that a long list takes 8 bytes a line.
+  const own = new BigUint64Array(lines.map((line) => prefixOf(fold(line)))).sort()
+  return (folded) => {
+    const sought = prefixOf(folded)
+    return (
+      holds(bytes.length / 8, builtin, sought) || holds(own.length, (index) => own[index] as bigint, sought)
+    )
+  }
 }
 
 /** Drops the byte order mark that some editors write at the start of a file. */
@@ -23,12 +28,13 @@ const readText = (path: string): string => new TextDecoder().decode(readFileSync
 
 export const prefixOf = (folded: string): bigint => hash('sha256', folded, 'buffer').readBigUInt64BE()
 
-function holds(sorted: BigUint64Array, sought: bigint): boolean {
-  let [from, to] = [0, sorted.length]
+/** Whether the number is among so many, which ascend. */
+function holds(count: number, numberAt: (index: number) => bigint, sought: bigint): boolean {
+  let [from, to] = [0, count]
   while (from < to) {
     const middle = (from + to) >>> 1
-    if ((sorted[middle] as bigint) < sought) from = middle + 1
+    if (numberAt(middle) < sought) from = middle + 1
     else to = middle
   }
-  return sorted[from] === sought
+  return from < count && numberAt(from) === sought
 }

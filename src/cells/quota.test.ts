@@ -122,7 +122,12 @@ it('calls that store hundreds of cells each, in methods of the application, do n
     },
   })
   type All = Actions & { page_fill: typeof page_fill }
-  await using own = await testService<All>({ actions: { page_fill }, max_account_cells: 1300 })
+  await using own = await testService<All>({
+    actions: { page_fill },
+    max_account_cells: 1300,
+    // On a busy machine the others wait longer than 10 s for the first.
+    statement_timeout_ms: 30_000,
+  })
   const ada = await own.account()
   const fill = (count: number) => ada.client.page_fill({ count })
   const calls = Promise.all(Array.from({ length: 5 }, () => reasonOf(fill(300))))

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
+import { anyCharacter } from '../../test/helpers/any-character.ts'
 import { type Config, ConfigError, parseConfig, resolveOptions, withDataDir } from './config.ts'
 import { written } from './kinds.ts'
 import type { Environment } from './reading.ts'
@@ -200,7 +201,7 @@ describe('one value', () => {
 
   it('any text gives a value or a ConfigError that does not repeat it', () => {
     fc.assert(
-      fc.property(fc.constantFrom(...keys), fc.string({ unit: 'binary' }), (name, text) => {
+      fc.property(fc.constantFrom(...keys), fc.string({ unit: anyCharacter }), (name, text) => {
         const found = problems({ [`CELLKEEP_${name.toUpperCase()}`]: text })
         for (const problem of found) {
           expect(problem).toMatch(/^CELLKEEP_/)

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { anyCharacter } from '../../test/helpers/any-character.ts'
 import { createKeyRing } from '../auth/key-ring.ts'
 import { type CursorKey, createCursors } from './cursor.ts'
 
@@ -10,10 +11,10 @@ const cursors = cursorsOf(oldKey)
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 const key: CursorKey = ['2026-01-02T03:04:05.678Z', '11111111-1111-4111-8111-111111111111']
 const keys = fc.array(
-  fc.oneof(fc.string({ unit: 'binary', maxLength: 12 }), fc.integer(), fc.constant(null)),
+  fc.oneof(fc.string({ unit: anyCharacter, maxLength: 12 }), fc.integer(), fc.constant(null)),
   { maxLength: 4 },
 )
-const binding = fc.string({ unit: 'binary' })
+const binding = fc.string({ unit: anyCharacter })
 
 describe('cursors', () => {
   test('give back the key, for the same binding only', () => {
@@ -66,7 +67,7 @@ describe('cursors', () => {
     fc.assert(
       fc.property(
         fc.oneof(
-          fc.string({ unit: 'binary' }),
+          fc.string({ unit: anyCharacter }),
           fc.base64String(),
           fc.string({ minLength: 500, maxLength: 600 }),
         ),

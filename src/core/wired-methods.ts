@@ -27,6 +27,7 @@ export function wireMethods(
   reserved: readonly string[] = [],
 ): Map<string, WiredMethod> {
   const wired = new Map<string, WiredMethod>()
+  const reasons = [...Object.keys(catalogue), ...registry.reasons.keys()]
   for (const [method, action] of Object.entries(table)) {
     const refuse = (rule: string): never => {
       throw new StartError('invalid_action', `Action ${method}: ${rule}`, 78)
@@ -45,7 +46,6 @@ export function wireMethods(
       refuse(
         `the audit event "${event}" is not registered${meant(event, registry.events.names, '; add it to audit_events.')}`,
       )
-    const reasons = [...Object.keys(catalogue), ...registry.reasons.keys()]
     for (const reason of error_reasons)
       if (!reasons.includes(reason))
         refuse(`the reason "${reason}" does not exist${meant(reason, reasons, '; declare it in reasons.')}`)
@@ -68,14 +68,20 @@ export function wireMethods(
       isScoped: roles?.some((asked) => typeof asked !== 'string') === true,
       method,
       scope: action.auth.required_scope ?? `rpc:${method}`,
-      params:
-        action.auth.actor === 'none'
-          ? action.input
-          : (action.input as z.ZodObject).extend({ acting: Uuid.optional() }),
+      params: action.auth.actor === 'none' ? action.input : withActing(action.input as z.ZodObject),
     })
   }
   return wired
 }
+
+/** Extended once per declaration, as zod compiles a schema at its first use. */
+function withActing(input: z.ZodObject): z.ZodObject {
+  const params = extended.get(input) ?? input.extend({ acting: Uuid.optional() })
+  extended.set(input, params)
+  return params
+}
+
+const extended = new WeakMap<z.ZodObject, z.ZodObject>()
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
 const isFunction = (value: unknown): boolean => typeof value === 'function'
@@ -104,14 +110,15 @@ const optional: typeof declared = {
   json_text: ['json_text', 'true or false', (value) => typeof value === 'boolean'],
   secret_reply: ['secret_reply', 'true or false', (value) => typeof value === 'boolean'],
 }
+const rules = Object.entries({ ...declared, ...optional })
+const names = rules.map(([name]) => name)
+const keys = rules.map(([, [key]]) => key)
 /** What `query` and `mutation` add. */
 const added = ['kind', 'initiator', 'async', 'side_effects']
 
 function checkKeys(action: Method, refuse: (rule: string) => never): void {
-  const names = [...Object.keys(declared), ...Object.keys(optional)]
-  const known = [...Object.values(declared), ...Object.values(optional)].map(([key]) => key)
   for (const key of Object.keys(action)) {
-    if (known.includes(key as keyof Method) || added.includes(key)) continue
+    if (keys.includes(key as keyof Method) || added.includes(key)) continue
     if (names.includes(key))
       refuse(`"${key}" was added to the result of query() or mutation(). Pass it in their argument.`)
     refuse(`"${key}" is unknown${meant(key, names, '.')} A declaration may have ${names.join(', ')}.`)
@@ -119,7 +126,7 @@ function checkKeys(action: Method, refuse: (rule: string) => never): void {
 }
 
 function checkValues(action: Method, refuse: (rule: string) => never): void {
-  for (const [name, [key, rule, fits]] of Object.entries({ ...declared, ...optional })) {
+  for (const [name, [key, rule, fits]] of rules) {
     if (action[key] === undefined && Object.hasOwn(optional, name)) continue
     if (!fits(action[key])) refuse(`${name} must be ${rule}.`)
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { anyCharacter } from '../../test/helpers/any-character.ts'
 import type { Notification } from '../notifications.ts'
 import { encodeSignal, merged, type Signal, signalDecoder } from './committed.ts'
 
@@ -47,7 +48,7 @@ function heardBy(node: string, payloads: string[]): Signal[] {
 
 describe('a signal', () => {
   it('arrives whole and in order, however large and whatever its texts hold', () => {
-    const text = fc.string({ unit: 'binary' })
+    const text = fc.string({ unit: anyCharacter })
     const revoke = (account_id: string, reason: string): Notification<'role_grant_revoke'> => ({
       account_id,
       method: 'role_grant_revoke',

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { anyCharacter } from '../../test/helpers/any-character.ts'
 import { tooDeep } from '../http/jsonrpc.ts'
 import { badText, type IssuePath, issue, mayHoldBadText, toIssues } from './issues.ts'
 import { parseJson } from './parse-json.ts'
@@ -146,7 +147,7 @@ type Tree = string | number | boolean | null | Tree[] | Entries
 type Entries = { entries: [string, Tree][] }
 
 const text = fc.oneof(
-  fc.string({ unit: 'binary' }),
+  fc.string({ unit: anyCharacter }),
   fc
     .array(fc.constantFrom(0, 0x22, 0x5c, 0x5b, 0x7d, 0x61, 0xd83d, 0xde00, 0xdfff), { maxLength: 6 })
     .map((units) => String.fromCharCode(...units)),
