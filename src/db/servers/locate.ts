@@ -69,7 +69,7 @@ async function isOurs(client: pg.Client, schema: string): Promise<boolean> {
     .catch((error: pg.DatabaseError) => {
       if (error.code !== '42501') throw error
       throw refuse(
-        'foreign_tables',
+        'db_permission_denied',
         `The database user may not read schema_migration in the schema ${schema}, so it is unknown whose it is. If it ` +
           'belongs to this service, let its owner give the user its privileges back; otherwise set ' +
           'CELLKEEP_DATABASE_SCHEMA (`database_schema`) to the schema of this service.',
