@@ -71,4 +71,29 @@ describe('among 30 000 accounts', () => {
       page({ auth_session: 1 }),
     )
   })
+
+  it('a search in scopes where few have grants does not read through all names', async () => {
+    const scope = (nth: number): string => `00000000-0000-4000-8000-${String(nth).padStart(12, '0')}`
+    const client = new pg.Client(test.databaseUrl)
+    await client.connect()
+    // A third has a grant at one large scope, the others at three hundred small ones.
+    await client.query(`
+      insert into role_grant (actor_id, role, scope_kind, scope_id)
+      select id, 'teacher', 'team', ('00000000-0000-4000-8000-'
+        || lpad((case when n % 3 = 0 then 0 else n % 300 end)::text, 12, '0'))::uuid
+      from (select id, row_number() over (order by id) as n from actor where id <> '${admin.actor_id}') a`)
+    await client.query(`
+      insert into role_grant (actor_id, role, scope_kind, scope_id)
+      select actor_id, 'student', 'team', scope_id from role_grant where scope_id = '${scope(0)}' limit 100`)
+    await client.query('vacuum analyze role_grant')
+    await client.end()
+    const search = (scope_ids: string[], query: string) =>
+      admin.client.actor_search({ query, scope_ids, limit: 50 })
+    const unknown = Array.from({ length: 100 }, (_, nth) => scope(1_000_000 + nth))
+    const nobody = await work(async () => expect((await search(unknown, 'q')).actors).toEqual([]))
+    expect(nobody.rows.actor ?? 0).toBeLessThan(100)
+    const few = await work(async () => expect((await search([scope(1)], 'q')).actors).not.toEqual([]))
+    expect(few.rows.actor).toBeLessThan(500)
+    expect((await search([scope(0)], 'q')).actors).toHaveLength(50)
+  })
 })

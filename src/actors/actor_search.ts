@@ -34,12 +34,26 @@ export const actor_search = query({
     const order = { 'actor.name_key': 'text', 'actor.id': 'uuid' } as const
     const { inOrder, limited } = keyset({ limit: size, after: null }, order)
     const isGlobal = scope_ids.length === 0
+    const named = hasPrefix(sql`actor.name_key`, foldName(query))
+    if (!isGlobal) {
+      const rows = await db.rows<LabelRow>(sql`
+        with ${holders(scope_ids)}
+        select * from (
+          (select one.* from (select distinct actor_id from held where not (select is_many from counted)) h
+            cross join lateral (
+              select ${labelColumns}, actor.name_key from ${liveActors}
+              where actor.id = h.actor_id and ${named} offset 0
+            ) one
+            order by one.name_key, one.id ${limited})
+          union all
+          (select ${labelColumns}, actor.name_key from ${liveActors}
+            where (select is_many from counted) and ${named} and ${inScopes(scope_ids)} ${inOrder} ${limited})
+        ) found order by name_key, id`)
+      return { actors: rows.slice(0, size).map(toLabel) }
+    }
     const found = sql`
       select ${labelColumns}, actor.name_key from ${liveActors}
-      where ${hasPrefix(sql`actor.name_key`, foldName(query))}
-        and ${isGlobal ? sql`(select is_admin from caller)` : inScopes(scope_ids)}
-      ${inOrder} ${limited}`
-    if (!isGlobal) return { actors: (await db.rows<LabelRow>(found)).slice(0, size).map(toLabel) }
+      where ${named} and (select is_admin from caller) ${inOrder} ${limited}`
     // One statement checks the right and searches, so that a right that has just ended is of no use.
     const rows = await db.rows<LabelRow & { is_admin: boolean }>(sql`
       with caller as materialized (select ${isAdmin(account.id)} as is_admin)
@@ -54,6 +68,20 @@ export const actor_search = query({
     }
   },
 })
+
+/** Max grants at the scopes that are read instead of names. */
+const heldMax = 2000
+
+/**
+ * `held` are grants at the scopes; `counted` tells whether there are more. If there are few, a walk through the names
+ * might find nobody and read them all.
+ */
+const holders = (scope_ids: readonly string[]): Sql => sql`held as materialized (
+  select g.actor_id from unnest(${[...new Set(scope_ids)]}::uuid[]) as at (scope_id) cross join lateral (
+    select g.actor_id from role_grant g where g.scope_id = at.scope_id and ${activeGrant}
+    limit ${sql.raw(heldMax + 1)}
+  ) g limit ${sql.raw(heldMax + 1)}
+), counted as materialized (select count(*) > ${sql.raw(heldMax)} as is_many from held)`
 
 const inScopes = (scope_ids: readonly string[]): Sql => sql`exists (
   select from role_grant g

@@ -1,6 +1,7 @@
 import { expect, test as it } from 'vitest'
 import { cellRow, fieldRow, itemRow } from '../../test/helpers/cell-rows.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
 import { scenario } from '../testing/index.ts'
@@ -42,18 +43,32 @@ it('a deleted cell is absent for every method and every caller', async () => {
   }
 })
 
-it('the row stays, unchanged but for the tombstone, with its grants and edges', async () => {
+const stored = (cell_id: string) =>
+  test.service.app.db.first<Record<string, unknown>>(sql`
+    select c.*, (select count(*) from cell_grant where cell_id = c.id) as grants,
+      (select count(*) from cell_item where parent_id = c.id) as items
+    from cell c where c.id = ${cell_id}`)
+
+it('the row stays, unchanged but for the tombstone, with its edges; its grants are gone', async () => {
   const cell_id = await cellRow(test, { created_by: ada.actor_id, data: { a: 1 } })
-  await test.cellGrant(cell_id, 'viewer', { actor_id: editor.actor_id })
+  const kept = await cellRow(test, { created_by: ada.actor_id })
+  for (const id of [cell_id, kept]) await test.cellGrant(id, 'viewer', { actor_id: editor.actor_id })
   await itemRow(test, cell_id, '1', cell_id)
-  const row = () =>
-    test.service.app.db.first<Record<string, unknown>>(sql`
-      select c.*, (select count(*) from cell_grant where cell_id = c.id) as grants,
-        (select count(*) from cell_item where parent_id = c.id) as items
-      from cell c where c.id = ${cell_id}`)
-  const before = await row()
+  const before = await stored(cell_id)
   await ada.client.cell_delete({ cell_id })
-  expect(await row()).toEqual({ ...before, deleted_at: expect.any(String) })
+  expect(before).toMatchObject({ grants: 1, items: 1 })
+  expect(await stored(cell_id)).toEqual({ ...before, deleted_at: expect.any(String), grants: 0 })
+  expect(await stored(kept)).toMatchObject({ grants: 1 })
+})
+
+it('its grants are gone too if the delete waited for another call', async () => {
+  const cell_id = await cellRow(test, { created_by: ada.actor_id })
+  await test.cellGrant(cell_id, 'viewer', { actor_id: editor.actor_id })
+  const other = await rival(test.databaseUrl)
+  await other.begin('update cell set version = version + 1 where id = $1', [cell_id])
+  await other.release(ada.client.cell_delete({ cell_id }))
+  await other.close()
+  expect(await stored(cell_id)).toMatchObject({ deleted_at: expect.any(String), grants: 0 })
 })
 
 it('the tombstone is never dated before the creation', async () => {

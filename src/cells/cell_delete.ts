@@ -27,13 +27,29 @@ export const cell_delete = mutation({
       select c.id from cell c, me where c.id = ${cell_id}::uuid and ${tier.edit} for no key update of c`)
     if (!locked) throw fail('cell_not_found')
     const done = await db.run(sql`
-      with ${me(actor.id)}
-      update cell c set ${deletion} from me where c.id = ${cell_id}::uuid and ${tier.edit}`)
+      with ${me(actor.id)}, free as (
+        update cell c set ${deletion} from me where c.id = ${cell_id}::uuid and ${tier.edit} returning c.id
+      ), ${ungranted} select from free`)
     if (done === 0) throw fail('cell_not_found')
     record(audit)
     return answer
   },
 })
+
+/** Max grants of a cell that its deletion removes, so that one shared with very many does not take long to delete. */
+const grantsMax = 1000
+
+/**
+ * Removes the grants of the cells in `free`. Otherwise lists of those to whom the cells were shared would read them for
+ * ever, though nobody can see or revoke them. It waits for no lock of a grant, so that it never deadlocks with a purge.
+ */
+const ungranted = sql`ungranted as (
+  delete from cell_grant where ctid = any(array(
+    select g.ctid from free cross join lateral (
+      select ctid from cell_grant where cell_id = free.id limit ${sql.raw(grantsMax)} for update skip locked
+    ) g
+  ))
+)`
 
 const deletion = sql`deleted_at = greatest(statement_timestamp(), c.created_at)`
 
@@ -60,5 +76,5 @@ function deleted(keys: readonly Key[], joined: Sql = sql.empty): Sql {
         select c.id from cell c, me where c.id = asked.cell_id and ${tier.edit} and ${isUntouched}
         for no key update of c skip locked
       ) one
-    ), stored as (update cell c set ${deletion} from free where c.id = free.id returning free.nth)`
+    ), stored as (update cell c set ${deletion} from free where c.id = free.id returning free.nth), ${ungranted}`
 }
