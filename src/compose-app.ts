@@ -23,6 +23,7 @@ import { openDatabase } from './db/db.ts'
 import type { Step } from './db/migration/steps.ts'
 import { type Connection, replicasOf } from './db/servers/connection.ts'
 import { locateMigrated } from './db/servers/locate.ts'
+import { createReadiness } from './db/servers/ready.ts'
 import { type Disk, unknownDisk } from './embedded/disk.ts'
 import { createRefusal, StartError } from './errors.ts'
 import { Gate } from './limits/gate.ts'
@@ -115,6 +116,7 @@ export async function composeApp(
     log,
     observer,
     db,
+    readiness: createReadiness(db, { log, warnings }),
     disk: deps.disk ?? unknownDisk,
     registry,
     actions: wired,
@@ -160,6 +162,7 @@ export async function composeApp(
     outbox: { wake: () => {} },
   }
   const close = async (): Promise<void> => {
+    app.readiness.end()
     await Promise.all([lastUsed.flush(), app.audit.flush(), bus.close()])
     await db.close()
   }

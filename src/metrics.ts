@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { App } from './core/app.ts'
 import { sql } from './db/db.ts'
 import { readSteps, type Step } from './db/migration/steps.ts'
-import type { Readiness, ReadyState } from './db/servers/ready.ts'
+import type { ReadyState } from './db/servers/ready.ts'
 import { StartError } from './errors.ts'
 import type { Sample } from './observe/family.ts'
 import type { Meter, MetricRegistry, Sources } from './observe/meter.ts'
@@ -17,11 +17,11 @@ const backlogMax = 10_000
 /** Adds the metrics of a service to a registry; call the returned function to take them out. */
 export function exportMetrics(
   app: App,
-  { meter, registry, readiness }: { meter: Meter; registry: MetricRegistry; readiness: Readiness },
+  { meter, registry }: { meter: Meter; registry: MetricRegistry },
 ): () => void {
   const delay = watchDelay()
   const steps = readSteps()
-  const latest = watchDatabase(app, readiness)
+  const latest = watchDatabase(app)
   const known = (read: (one: Known) => Sample[]): Sample[] => {
     const found = latest().known
     return found ? read(found) : []
@@ -126,7 +126,7 @@ function pendingOf(steps: readonly Step[], done: readonly string[]): Sample[] {
 }
 
 /** Returns the newest answers, and asks the database again for the next scrape. */
-function watchDatabase({ db }: App, readiness: Readiness) {
+function watchDatabase({ db, readiness }: App) {
   let known: Known | undefined
   let isLooking = false
   let next = 0

@@ -16,7 +16,6 @@ import { type TransactionOptions, transaction } from './core/transaction.ts'
 import { type MethodEntry, methodsOf } from './core/wired-methods.ts'
 import { startBackgroundSteps } from './db/migration/background.ts'
 import { migrate } from './db/migration/migrate.ts'
-import { createReadiness } from './db/servers/ready.ts'
 import { requireSuitable } from './db/servers/suitable.ts'
 import { openTransport } from './delivery/transport.ts'
 import { startDelivery } from './delivery/worker.ts'
@@ -112,7 +111,6 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   const observer = { ...noObserver, ...meter, tracer }
   const composed = await composeApp(parsed, { ...deps, observer }, parsed.config.migrate)
   const { app, bus, connection, pending, close: closeApp } = composed
-  const readiness = createReadiness(app.db, { log, warnings: app.warnings })
   const open = async () => {
     if (joins && connection.connectionString !== undefined)
       await requireSuitable({ connection, statementTimeoutMs: app.config.statement_timeout_ms })
@@ -121,14 +119,12 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     const transport = await openTransport(app)
     await app.bootstrap.prepare()
     const streams = createAuditStreams(app)
-    const handle = createEdge(app, readiness, streams)
-    const endMetrics =
-      meter && deps.metrics && exportMetrics(app, { meter, registry: deps.metrics, readiness })
+    const handle = createEdge(app, streams)
+    const endMetrics = meter && deps.metrics && exportMetrics(app, { meter, registry: deps.metrics })
     return { transport, streams, handle, endMetrics }
   }
   // An application may continue after a failed start, and try again.
   const { transport, streams, handle, endMetrics } = await open().catch(async (error) => {
-    readiness.end()
     await closeApp()
     throw error
   })
@@ -137,7 +133,6 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   if (app.config.limit_store === 'memory')
     app.hub.listen(({ cleared }) => cleared && void app.limiters.clear('login_account', cleared))
   const presence = createPresence(app, {
-    readiness,
     digests: (salt) => agreedSettings(parsed, deps, salt),
     joins,
   })
@@ -166,7 +161,6 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
     endWatch()
     endMetrics?.()
     await Promise.all([endCleanup(), endSteps(), endDelivery(), presence.end()])
-    readiness.end()
     await closeApp()
   }
   return {

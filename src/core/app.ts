@@ -9,6 +9,7 @@ import type { LastUsed } from '../auth/last-used.ts'
 import type { Passwords } from '../auth/password.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/db.ts'
+import type { Readiness } from '../db/servers/ready.ts'
 import type { Disk } from '../embedded/disk.ts'
 import type { Refusal } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
@@ -34,6 +35,7 @@ export type App = {
   readonly log: Log
   readonly observer: Observer
   readonly db: Database
+  readonly readiness: Readiness
   readonly disk: Disk
   readonly actions: ReadonlyMap<string, WiredMethod>
   readonly registry: Registry

@@ -1,3 +1,4 @@
+import { tellOutcome } from '../errors.ts'
 import { since } from '../observe/observer.ts'
 import type { App } from './app.ts'
 import { asServiceError } from './boundary.ts'
@@ -14,7 +15,8 @@ export async function carryOut<T>(
   finish: (result: unknown) => T,
 ): Promise<T> {
   const { observer } = app
-  const method = app.actions.has(call.method) ? call.method : 'unknown'
+  const action = app.actions.get(call.method)
+  const method = action ? call.method : 'unknown'
   call.trace.rpc_method = method
   const run = (): Promise<T> => dispatch(app, call, finish)
   const began = performance.now()
@@ -22,7 +24,8 @@ export async function carryOut<T>(
   try {
     return await (observer.tracer?.span(`rpc ${method}`, { 'rpc.method': method }, run) ?? run())
   } catch (error) {
-    const known = asServiceError(error, app.log, call.request_id)
+    const known = await asServiceError(app, error, call.request_id)
+    if (action?.side_effects) tellOutcome(known)
     reason = known.data.reason
     throw known
   } finally {

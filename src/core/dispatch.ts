@@ -2,7 +2,7 @@ import type { Caller, Carriers } from '../auth/caller.ts'
 import { requireFresh } from '../auth/fresh.ts'
 import type { JoinedRead, ReadOnly } from '../db/db.ts'
 import type { Sql } from '../db/sql.ts'
-import { invalidRequest, refusal, tellOutcome } from '../errors.ts'
+import { invalidRequest, refusal } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import { crowdOf } from '../limits/limiters.ts'
 import type { RequestFields } from '../observe/work.ts'
@@ -52,19 +52,6 @@ export async function dispatch<T>(app: App, call: Call, finish: (result: unknown
   // 1. the method exists and is wired
   const action = app.actions.get(call.method)
   if (!action) throw refusal('method_not_found')
-  try {
-    return await throughGuards(app, action, call, finish)
-  } catch (error) {
-    throw action.side_effects ? tellOutcome(error) : error
-  }
-}
-
-async function throughGuards<T>(
-  app: App,
-  action: WiredMethod,
-  call: Call,
-  finish: (result: unknown) => T,
-): Promise<T> {
   // 2. GET never mutates, and a key fits what is called
   if (call.viaGet && action.side_effects) throw invalidRequest('get_not_allowed')
   const { idempotency_key: key } = call

@@ -6,7 +6,6 @@ import { canonicalIp } from '../config/ip.ts'
 import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { countAnswer } from '../core/tally.ts'
-import type { Readiness } from '../db/servers/ready.ts'
 import { invalidRequest, refusal } from '../errors.ts'
 import { inWork, tenths } from '../observe/work.ts'
 import { clientIp, compileTrustedProxies, type TrustedProxies } from './client-ip.ts'
@@ -19,11 +18,11 @@ import { createSurfaces, type Surface } from './surfaces.ts'
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/
 
 /** What every request passes before its surface, and every reply after it. */
-export function createEdge(app: App, readiness: Readiness, streams: AuditStreams) {
+export function createEdge(app: App, streams: AuditStreams) {
   const { config, tally } = app
   const isAllowed = compileOrigins(config.allowed_origins)
   const proxies = compileTrustedProxies(config.trusted_proxies)
-  const surfaceOf = createSurfaces(app, readiness, streams)
+  const surfaceOf = createSurfaces(app, streams)
   const addressOf = addressReader(app, proxies)
 
   const serve = async (request: EdgeRequest): Promise<EdgeReply> => {
@@ -49,7 +48,7 @@ export function createEdge(app: App, readiness: Readiness, streams: AuditStreams
       const info = { carriers, ip, request_id, trace }
       reply = await inWork({ site: route, fields: trace }, () => answer(app, request, sent, info))
     } catch (error) {
-      const { status, data } = asServiceError(error, app.log, request_id)
+      const { status, data } = await asServiceError(app, error, request_id)
       trace.reason = data.reason
       reply = flatReply(status, data)
     } finally {

@@ -1,7 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { migratedDatabase } from '../../test/fresh-database.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
-import { call, rpc, send } from '../../test/helpers/http.ts'
+import { call, dataOf, rpc, send } from '../../test/helpers/http.ts'
+import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
+import { toUrl } from '../testing/cluster.ts'
 import { type TestOptions, testService } from '../testing/index.ts'
 
 async function service(options: TestOptions = {}) {
@@ -41,6 +45,49 @@ describe('health and readiness', () => {
     expect((await test.get('/health')).status).toBe(200)
     expect((await test.get(serving)).json).toEqual({ error: 'schema_drift' })
     expect(captured.text()).toContain('account.email_verified')
+  })
+
+  it('a call that needs a lost column gets 503 while readiness says so; other calls go on', async () => {
+    const typo = query({
+      doc: 'Reads a column that never was.',
+      auth: { account: 'none', actor: 'none' },
+      output: z.unknown(),
+      handler: (_input, { db }) => db.rows(sql`select nothing_of_the_kind from cell`),
+    })
+    const test = await service({ actions: { notes_typo: typo } })
+    const { cookie } = await test.account()
+    const asked = async (method: string, params: object) => {
+      const { status, json } = await rpc(test.url, call(method, params), { cookie })
+      return [status, (json as { error?: { data: object } }).error?.data]
+    }
+    expect(await asked('notes_typo', {})).toEqual([500, { reason: 'internal_error' }])
+    await test.service.app.db.run(sql`alter table cell drop column path cascade`)
+    await expect.poll(async () => (await test.get('/ready')).json).toEqual({ error: 'schema_drift' })
+    const waits = { reason: 'service_unavailable', retry_after: expect.any(Number) }
+    expect(await asked('cell_create', { data: {} })).toEqual([503, { ...waits, outcome: 'none' }])
+    expect(await asked('cell_list', {})).toEqual([503, waits])
+    expect(await asked('account_verify', {})).toEqual([200, undefined])
+  })
+
+  it('a call that needs a lost privilege gets 503 too', async () => {
+    const database = await migratedDatabase()
+    onTestFinished(database.drop)
+    const owner = await database.open()
+    const role = `writer_${(database.connection.database as string).slice(-8)}`
+    await owner.query(`
+      create role ${role} login; grant usage on schema cellkeep to ${role};
+      grant all on all tables in schema cellkeep to ${role}`)
+    const test = await testService({ database_url: toUrl({ ...database.connection, user: role }) })
+    onTestFinished(async () => {
+      await test.close()
+      await owner.query(`drop owned by ${role}; drop role ${role}`)
+    })
+    const { cookie } = await test.account()
+    await owner.query(`revoke insert on cell from ${role}`)
+    const ready = async () => (await send(test.url, { path: '/ready' })).json
+    await expect.poll(ready).toEqual({ error: 'schema_drift' })
+    const reply = await rpc(test.url, call('cell_create', { data: {} }), { cookie })
+    expect([reply.status, dataOf(reply)]).toMatchObject([503, { reason: 'service_unavailable' }])
   })
 })
 

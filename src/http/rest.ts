@@ -61,7 +61,7 @@ export async function runRoute(
     if (reply.body === null) return emptyReply(headers)
     return jsonReply(200, JSON.stringify(reply.body), headers)
   } catch (error) {
-    const refused = asServiceError(error, app.log, info.request_id)
+    const refused = await asServiceError(app, error, info.request_id)
     if (route.method === 'POST') tellOutcome(refused)
     info.trace.reason = refused.data.reason
     const clears = route.alwaysClears && refused.status === 401 && info.carriers.cookie.state !== 'none'

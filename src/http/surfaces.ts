@@ -1,6 +1,6 @@
 import type { AuditStreams } from '../audit-stream/audit-stream.ts'
 import type { App } from '../core/app.ts'
-import type { Readiness, ReadyState } from '../db/servers/ready.ts'
+import type { ReadyState } from '../db/servers/ready.ts'
 import { refusal, StartError } from '../errors.ts'
 import { logWarnings } from '../log/log.ts'
 import { routeList } from '../routes.ts'
@@ -27,12 +27,8 @@ export type Surface = {
 }
 
 /** Finds the surface of a raw path, which is never decoded. */
-export function createSurfaces(
-  app: App,
-  readiness: Readiness,
-  streams: AuditStreams,
-): (path: string) => Surface | undefined {
-  const surfaces = surfaceTable(app, readiness, streams)
+export function createSurfaces(app: App, streams: AuditStreams): (path: string) => Surface | undefined {
+  const surfaces = surfaceTable(app, streams)
   const site = createSite(app)
   const pages: Surface = {
     route: 'pages',
@@ -43,8 +39,8 @@ export function createSurfaces(
   return (path) => surfaces.get(path) ?? (site.answers(path) ? pages : undefined)
 }
 
-function surfaceTable(app: App, readiness: Readiness, streams: AuditStreams): Map<string, Surface> {
-  const { config, node } = app
+function surfaceTable(app: App, streams: AuditStreams): Map<string, Surface> {
+  const { config, node, readiness } = app
   const surfaces = new Map<string, Surface>()
   const mount = (path: string, surface: Omit<Surface, 'route'>): void => {
     if (surfaces.has(path)) throw new StartError('configuration', `Two surfaces have the path ${path}.`, 78)

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { App } from '../core/app.ts'
 import { sql } from '../db/db.ts'
-import type { Readiness } from '../db/servers/ready.ts'
 import type { Log } from '../log/log.ts'
 import { createComparison } from './comparison.ts'
 import { createDrain } from './drain.ts'
@@ -25,7 +24,6 @@ const joinMs = 5_000
 const farewellMs = 2_000
 
 type PresenceDeps = {
-  readiness: Readiness
   /** The digests of the settings on which nodes agree, with the salt of this database. */
   digests(salt: string): Digests
   /** False: the process joins only when `join` is called. */
@@ -64,7 +62,7 @@ export function createPresence(app: App, deps: PresenceDeps): Presence {
   async function write(row: Row): Promise<void> {
     isAsked = false
     try {
-      drain.heed(await row.write(await deps.readiness.check(), drain.isGone()))
+      drain.heed(await row.write(await app.readiness.check(), drain.isGone()))
       isFailing = false
     } catch (error) {
       // A stop aborts the running statement, and `end` logs what becomes of the row.

@@ -20,8 +20,8 @@ export const hasBouncer = (() => {
   }
 })()
 
-/** PgBouncer in transaction mode in front of a database, with few server connections shared by all clients. */
-export async function startBouncer({ host, port, user, database }: Behind, size = 3) {
+/** PgBouncer in front of a database, with few server connections shared by all clients. */
+export async function startBouncer({ host, port, user, database }: Behind, size = 3, mode = 'transaction') {
   const dir = await mkdtemp(join(tmpdir(), 'ck-bouncer-'))
   const [own, runner] = [await freePort(), await databaseUser('')]
   await writeFile(join(dir, 'users'), `"${user}" ""\n`)
@@ -35,7 +35,7 @@ listen_port = ${own}
 unix_socket_dir =
 auth_type = any
 auth_file = ${dir}/users
-pool_mode = transaction
+pool_mode = ${mode}
 default_pool_size = ${size}
 max_client_conn = 500
 server_login_retry = 1

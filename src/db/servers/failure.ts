@@ -37,6 +37,10 @@ export const codeOf = (error: unknown): string =>
  */
 export const refusesLogin = (error: unknown): boolean => /^(53300|28...)$/.test(codeOf(error))
 
+/** True if a table, a column or a privilege is missing: the statement is at fault, or the schema is. */
+export const lacksSchema = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && ['42P01', '42703', '42501'].includes(error.code ?? '')
+
 /** True for a deadlock or serialization failure: the transaction can be retried. */
 export const isConflict = (error: unknown): boolean => ['40001', '40P01'].includes(codeOf(error))
 

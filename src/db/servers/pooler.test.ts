@@ -13,8 +13,8 @@ import { requireSuitable } from './suitable.ts'
 
 if (!hasBouncer) console.log('not run: PgBouncer is not installed (apt-get install pgbouncer)')
 
-async function bouncer({ connection }: FreshDatabase): Promise<string> {
-  const { url, remove } = await startBouncer(connection as Parameters<typeof startBouncer>[0])
+async function bouncer({ connection }: FreshDatabase, mode?: 'statement'): Promise<string> {
+  const { url, remove } = await startBouncer(connection as Parameters<typeof startBouncer>[0], 3, mode)
   onTestFinished(remove)
   return url
 }
@@ -123,6 +123,18 @@ it.runIf(hasBouncer).each(['unnamed', 'named'] as const)(
   },
   180_000,
 )
+
+it.runIf(hasBouncer)('a pooler in statement mode is refused', async () => {
+  const database = await fresh()
+  const direct = toUrl({ ...database.connection, schema: undefined })
+  const limits = { statementMs: 2_000, idleMs: 30_000, schema: 'cellkeep' }
+  await withRoleSettings(database, roleSettings('ROLE', limits))
+  const connection = { connectionString: await bouncer(database, 'statement'), direct, schema: 'cellkeep' }
+  await expect(requireSuitable({ connection, statementTimeoutMs: 2_000 })).rejects.toMatchObject({
+    reason: 'pooler_statement_mode',
+    exitCode: 78,
+  })
+})
 
 it('an engine whose advisory locks always succeed is refused', async () => {
   const database = await fresh()

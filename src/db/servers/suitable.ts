@@ -29,6 +29,7 @@ export async function requireSuitable(options: Options): Promise<void> {
         'The database URL leads through a connection pooler in transaction mode: two sessions got the same advisory lock. Set CELLKEEP_DATABASE_DIRECT_URL (`database_direct_url`) to a URL past the pooler.',
         78,
       )
+    if (isPooled) await requireTransactions(one)
     await requireLimits(options, one)
     await requireConnections(one)
     return isDirect ? await flawOf(one, other) : undefined
@@ -50,6 +51,19 @@ async function flawOf(one: pg.Client, other: pg.Client): Promise<string | undefi
   return undefined
 }
 
+/** A pooler in statement mode ends a session that begins a transaction. */
+async function requireTransactions(client: pg.Client): Promise<void> {
+  await client.query('begin').catch((error) => {
+    if (error.code !== '08P01') throw unreachable(error)
+    throw new StartError(
+      'pooler_statement_mode',
+      'The database URL leads through a connection pooler in statement mode, which allows no transactions. Set its mode to transaction or session.',
+      78,
+    )
+  })
+  await client.query('rollback')
+}
+
 async function requireLimits(options: Options, client: pg.Client): Promise<void> {
   const limits = limitsOf(options)
   const { judge } = createAdmission(limits, createClock(), () => {})
@@ -57,7 +71,7 @@ async function requireLimits(options: Options, client: pg.Client): Promise<void>
     if (!(error instanceof Unfit) || error.why !== 'settings') throw error
     throw new StartError(
       'limits_not_in_force',
-      `A connection pooler, or the role, overrides the settings of a connection: ${error.message}. As an owner of the role, run these statements with its name, then let the pooler reconnect:\n${roleSettings('ROLE', limits)}`,
+      `A connection pooler, or the role, overrides the settings of a connection: ${error.message}. As an owner of the role, run these statements with its name, then let the pooler reconnect (\`reconnect\` in the console of PgBouncer):\n${roleSettings('ROLE', limits)}`,
       78,
     )
   })
