@@ -33,11 +33,11 @@ export const actor_search = query({
     const size = limit ?? limitDefault
     const order = { 'actor.name_key': 'text', 'actor.id': 'uuid' } as const
     const { inOrder, limited } = keyset({ limit: size, after: null }, order)
-    const isGlobal = scope_ids.length === 0
+    const scopes = [...new Set(scope_ids)]
     const named = hasPrefix(sql`actor.name_key`, foldName(query))
-    if (!isGlobal) {
+    if (scopes.length > 0) {
       const rows = await db.rows<LabelRow>(sql`
-        with ${holders(scope_ids)}
+        with ${holders(scopes)}
         select * from (
           (select one.* from (select distinct actor_id from held where not (select is_many from counted)) h
             cross join lateral (
@@ -47,17 +47,17 @@ export const actor_search = query({
             order by one.name_key, one.id ${limited})
           union all
           (select ${labelColumns}, actor.name_key from ${liveActors}
-            where (select is_many from counted) and ${named} and ${inScopes(scope_ids)} ${inOrder} ${limited})
+            where (select is_many from counted) and ${named} and ${inScopes(scopes)} ${inOrder} ${limited})
         ) found order by name_key, id`)
       return { actors: rows.slice(0, size).map(toLabel) }
     }
-    const found = sql`
-      select ${labelColumns}, actor.name_key from ${liveActors}
-      where ${named} and (select is_admin from caller) ${inOrder} ${limited}`
     // One statement checks the right and searches, so that a right that has just ended is of no use.
     const rows = await db.rows<LabelRow & { is_admin: boolean }>(sql`
       with caller as materialized (select ${isAdmin(account.id)} as is_admin)
-      select caller.is_admin, found.* from caller left join (${found}) found on true
+      select caller.is_admin, found.* from caller left join (
+        select ${labelColumns}, actor.name_key from ${liveActors}
+        where ${named} and (select is_admin from caller) ${inOrder} ${limited}
+      ) found on true
       order by found.name_key, found.id`)
     if (!rows[0]?.is_admin) throw fail('actor_search_scope_required')
     return {
@@ -76,16 +76,16 @@ const heldMax = 2000
  * `held` are grants at the scopes; `counted` tells whether there are more. If there are few, a walk through the names
  * might find nobody and read them all.
  */
-const holders = (scope_ids: readonly string[]): Sql => sql`held as materialized (
-  select g.actor_id from unnest(${[...new Set(scope_ids)]}::uuid[]) as at (scope_id) cross join lateral (
+const holders = (scopes: readonly string[]): Sql => sql`held as materialized (
+  select g.actor_id from unnest(${scopes}::uuid[]) as at (scope_id) cross join lateral (
     select g.actor_id from role_grant g where g.scope_id = at.scope_id and ${activeGrant}
     limit ${sql.raw(heldMax + 1)}
   ) g limit ${sql.raw(heldMax + 1)}
 ), counted as materialized (select count(*) > ${sql.raw(heldMax)} as is_many from held)`
 
-const inScopes = (scope_ids: readonly string[]): Sql => sql`exists (
+const inScopes = (scopes: readonly string[]): Sql => sql`exists (
   select from role_grant g
-  where g.actor_id = actor.id and g.scope_id = any(${[...new Set(scope_ids)]}::uuid[]) and ${activeGrant})`
+  where g.actor_id = actor.id and g.scope_id = any(${scopes}::uuid[]) and ${activeGrant})`
 
 /** Whether a live actor of the account holds a global admin grant. */
 const isAdmin = (account_id: string): Sql => sql`exists (
