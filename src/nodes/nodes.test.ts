@@ -33,11 +33,12 @@ const plant = (id: string, columns: { name?: string; version?: string; age?: str
     insert into node (id, name, version, known_step, pid, started_at, seen_at, state)
     values (${id}, ${columns.name ?? 'planted'}, ${columns.version ?? '0.0.1'}, '0001', 1, now(),
       now() - ${columns.age ?? '0 s'}::interval, 'ready')`)
-/** How many hold, or wait for, a lock that keeps everybody from the table of nodes. */
-const waitingOrHeld = async (which: 'granted' | 'not granted'): Promise<number> =>
+/** How many hold, or wait for, a lock that keeps everybody from the table of nodes in the database of a service. */
+const waitingOrHeld = async ({ service }: TestService, which: 'granted' | 'not granted'): Promise<number> =>
   (
-    await db().one<{ n: number }>(sql`
+    await service.app.db.one<{ n: number }>(sql`
       select count(*)::int as n from pg_locks where relation = 'node'::regclass
+        and database = (select oid from pg_database where datname = current_database())
         and ${which === 'granted' ? sql`granted and mode = 'AccessExclusiveLock'` : sql`not granted`}`)
   ).n
 const unplant = (id: string) => db().run(sql`delete from node where id = ${id}`)
@@ -149,19 +150,21 @@ describe('a node', () => {
   })
 
   it('stops without complaint while it is joining or writes its row, and says once that the row stays', async () => {
+    // On a database of its own, where no other node waits for the lock to write its row.
+    await using holder = await testService()
     for (const hasRow of [false, true]) {
       const { log, lines } = capturedLog()
-      const other = await testService({ database_url: test.databaseUrl, node_name: 'web-2', log })
+      const other = await testService({ database_url: holder.databaseUrl, node_name: 'web-2', log })
       const { promise: released, resolve: release } = Promise.withResolvers<void>()
       if (hasRow) await other.service.join()
-      const held = db().transaction(async (tx) => {
+      const held = holder.service.app.db.transaction(async (tx) => {
         await tx.run(sql`lock table node in access exclusive mode`)
         await released
       })
-      await expect.poll(() => waitingOrHeld('granted')).toBe(1)
+      await expect.poll(() => waitingOrHeld(holder, 'granted')).toBe(1)
       if (hasRow) other.service.leave('leaving')
       const joined = other.service.join()
-      await expect.poll(() => waitingOrHeld('not granted')).toBe(1)
+      await expect.poll(() => waitingOrHeld(holder, 'not granted')).toBe(1)
       const closed = other.close()
       const warned = () => lines().filter(({ level }) => level !== 'info' && level !== 'debug')
       if (hasRow) await expect.poll(warned).toHaveLength(1)
@@ -170,7 +173,6 @@ describe('a node', () => {
       expect(warned().map(({ event, err }) => [event, err])).toEqual(
         hasRow ? [['node_heartbeat', undefined]] : [],
       )
-      await unplant(other.service.app.node.id)
     }
   })
 
