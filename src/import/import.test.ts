@@ -235,6 +235,21 @@ describe('an import', () => {
     expect(second).toMatchObject({ refused: [{ line: 701, reason: 'bad_format' }], done: { imported: 200 } })
   })
 
+  it('that fails names the first line that it refuses, and says what it kept, on trial too', async () => {
+    await run([{ username: 'former-name' }, { username: 'held-name' }])
+    const { id: account_id } = await stored('former-name')
+    await operations.setUsername({ account_id, username: 'later-name' }, { via: 'test' })
+    const lines = ['free-name', 'held-name', 'former-name'].map((username) => ({
+      username,
+      external_id: username,
+    }))
+    for (const dry_run of [true, false]) {
+      const { done, refused } = await run(lines, { on_conflict: 'fail', source: 'clashing', dry_run })
+      expect(refused).toEqual([{ line: 2, external_id: null, reason: 'username_taken' }])
+      expect(done).toMatchObject({ imported: 0, refused: 1, complete: false })
+    }
+  })
+
   it('that runs twice at once makes each account once', async () => {
     const lines = users('parallel', 1500)
     const [one, two] = await Promise.all([run(lines), run(lines)])

@@ -101,20 +101,23 @@ type Outcome = { imported: number; refused: Refused[]; isOver: boolean }
 /** If the import stops at the first refused line, nothing of that line is stored; a later run begins with it. */
 async function importBatch(read: readonly Read[], write: Write, stops: boolean): Promise<Outcome> {
   const bad = stops ? read.findIndex(isRefused) : -1
-  const taken = bad < 0 ? read : read.slice(0, bad + 1)
-  const refused = taken.filter(isRefused)
+  const judged = bad < 0 ? read : read.slice(0, bad + 1)
+  const refused = judged.filter(isRefused)
   let imported = 0
-  const good = taken.filter((one): one is Row => !isRefused(one))
+  const good = judged.filter((one): one is Row => !isRefused(one))
   for (const rows of withoutRepeats(good, stops)) {
-    const outcome = await write(rows)
-    imported += outcome.made.length
+    const { made, taken } = await write(rows)
     const byLine = new Map(rows.map((row) => [row.line, row]))
-    const clashes = outcome.taken.map(({ line, reason }) => refuse(byLine.get(line) as Row, reason))
+    const clashes = taken.map(({ line, reason }) => refuse(byLine.get(line) as Row, reason)).sort(inOrder)
+    // The rows before the first clash are not kept either.
     if (stops && clashes.length > 0) return { imported, refused: clashes.slice(0, 1), isOver: true }
+    imported += made.length
     refused.push(...clashes)
   }
-  return { imported, refused: refused.sort((a, b) => a.line - b.line), isOver: bad >= 0 }
+  return { imported, refused: refused.sort(inOrder), isOver: bad >= 0 }
 }
+
+const inOrder = (a: Refused, b: Refused): number => a.line - b.line
 
 /**
  * Moves a line with the external id of an earlier one to a later part, when the earlier one is known or refused. Also
