@@ -180,7 +180,7 @@ describe('visibleCells', () => {
   )
 
   it('refuses an alias that the rule uses itself, that is no name, or a tier that does not exist', () => {
-    for (const alias of ['me', 'g', 'k', 'of_cell', 'c where true or c', ''])
+    for (const alias of ['me', 'g', 'k', 'of_cell', 'cell_grant', 'c where true or c', ''])
       expect(() => visibleCells({ actor: null }, alias)).toThrow(TypeError)
     expect(() => visibleCells({ actor: null }, 'c', 'live' as never)).toThrow(TypeError)
   })

@@ -101,4 +101,4 @@ export function visibleCells(
 }
 
 /** Aliases that the access rule uses itself. */
-const taken = ['me', 'g', 'k', 'of_cell']
+const taken = ['me', 'g', 'k', 'of_cell', 'cell_grant']
