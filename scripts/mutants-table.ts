@@ -398,7 +398,7 @@ export const groups: Group[] = [
     tests: ['src/cells/explain/cell_access_explain.test.ts'],
     mutants: [
       ['actor_id === caller ? tier.view : tier.manage', 'tier.view'],
-      ['near: manages ? missed : []', 'near: missed'],
+      ['case when c.manages then', 'case when true then'],
       ['if (is_there) return', 'if (true) return'],
     ],
   },
