@@ -39,11 +39,11 @@ export const accounts = {
   }),
   max_account_cells: setting(orOff(whole(1, 1_000_000_000)), {
     default: 1_000_000,
-    doc: 'Max cells that an account stores, including deleted ones; admins are exempt.',
+    doc: 'Max cells that an account stores, including deleted ones; admins are exempt. If it is above 1000, clones of several cells leave the last 1000 to other writes.',
   }),
   max_account_bytes: setting(orOff(whole(1, 1_000_000_000_000_000, 'bytes')), {
     default: 10_737_418_240,
-    doc: 'Max bytes of data in those cells; admins are exempt.',
+    doc: 'Max bytes of data in those cells; admins are exempt. If it is above 256 MiB, clones of several cells leave the last 256 MiB to other writes.',
   }),
   login_fail_floor_ms: setting(whole(-1, 10_000), {
     default: 250,
