@@ -65,8 +65,8 @@ async function refuseUnknown({ db, registry }: App, type: string): Promise<void>
 async function* rowsOf(db: Database, filter: z.output<typeof Filter>): AsyncGenerator<AuditEvent> {
   const position = await numberForReading(db)
   const reads = db.replicas?.reads() ?? db.readOnly
-  const { event_type, until_seq = seqEnd - 1, ...rest } = filter
-  const selected = selection({ ...rest, event_types: event_type ? [event_type] : null })
+  const { event_type, until_seq = seqEnd - 1, ...others } = filter
+  const selected = selection({ ...others, event_types: event_type ? [event_type] : null })
   const all: Stretch = { direction: 'asc', from: filter.since_seq ?? 0, to: until_seq + 1 }
   for (const part of partsOf(all, position))
     for (let { from } = part; ; ) {

@@ -42,7 +42,7 @@ export const Explained = z.object({
       role_grant_id: Uuid.nullable(),
     }),
   ),
-  /** Who else may access the cell; admins and holders of a role are counted up to 1000. */
+  /** Who else may access the cell; admins and holders of a role are counted among its first 1000 grants. */
   everyone: z
     .object({
       public: z.boolean(),
