@@ -29,7 +29,7 @@ export type AuditWriter = {
    */
   shared(entries: readonly Entry[], stored: Sql): Sql
   /** The statement that writes `rows`; it is pipelined with the mutation's COMMIT. */
-  statement(rows: readonly AuditRow[], caller?: Pair): Sql | undefined
+  statement(rows: readonly AuditRow[], caller?: Pair): Sql
   /** Handles the result of that statement. */
   settle(answer: Answer, rows: readonly AuditRow[]): void
   /** True if the database function failed, and not the statement around it. */
@@ -92,7 +92,7 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
       having count(*) > 0)`
   }
   const statement: AuditWriter['statement'] = (rows, caller) =>
-    rows.length === 0 ? undefined : sql`select ${expression(rows, caller)} as report`
+    sql`select ${expression(rows, caller)} as report`
   const settle: AuditWriter['settle'] = (answer, rows) => {
     if (answer instanceof Error) return lose(rows, answer.message, answer)
     const { report } = (answer[0] ?? {}) as { report?: string | null }
@@ -104,7 +104,7 @@ export function createAuditWriter(db: Database, log: Log, types: EventTypes): Au
   const failure: AuditWriter['failure'] = async (given, caller) => {
     const rows = [given].flat() as AuditRow[]
     try {
-      settle(await db.rows(statement(rows, caller) as Sql), rows)
+      settle(await db.rows(statement(rows, caller)), rows)
     } catch (error) {
       settle(error as Error, rows)
     }

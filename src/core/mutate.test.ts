@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
@@ -204,6 +205,42 @@ describe('a conflict', () => {
       })
     },
   )
+})
+
+describe('more audit rows than one statement may write in its time', () => {
+  const many = 10_000
+  const records = async ({ db, audit }: LabContext) => {
+    await db.run(write('kept'))
+    for (let n = 0; n < many; n++) audit('cell_update', { cell_id: randomUUID() })
+  }
+  /** The time limit of a statement, as it would be met by one that inserts rows that match the condition. */
+  const cancelStatements = async (condition: string) => {
+    await lab.admin.query(`
+      create function cancel() returns trigger language plpgsql as $$
+      begin
+        if ${condition} then raise exception 'too late' using errcode = 'query_canceled'; end if;
+        return null;
+      end $$;
+      create trigger cancel after insert on audit_inbox referencing new table as new_rows
+        for each statement execute function cancel()`)
+    onTestFinished(async () => void (await lab.admin.query('drop function cancel cascade')))
+  }
+
+  it('are all written', async () => {
+    await cancelStatements('(select count(*) from new_rows) > 5000')
+    expect(await lab.answer(records)).toEqual({ status: 200, reason: 'ok' })
+    expect(await lab.audited()).toHaveLength(many + 1)
+    expect(lab.runs).toBe(1)
+  })
+
+  it('cost a mutation those of the statements that fail, and nothing else', async () => {
+    await cancelStatements('(select count(*) from new_rows) = 5000')
+    const { lost } = lab.test.service.app.audit
+    expect(await lab.answer(records)).toEqual({ status: 200, reason: 'ok' })
+    expect(await lab.notes()).toEqual(['kept'])
+    expect(await lab.audited()).toHaveLength(1)
+    expect(lab.test.service.app.audit.lost - lost).toBe(many)
+  })
 })
 
 describe('a transaction inside another', () => {

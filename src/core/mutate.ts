@@ -110,6 +110,9 @@ export async function mutateAtOnce<T>(
   }
 }
 
+/** Max audit rows per statement: tens of thousands would take longer than a statement may. */
+const rowsMax = 5_000
+
 type Run = Mutator & { rows: AuditRow[]; caller: AuditSubject | undefined }
 
 /** Runs the work and registers what is written with the commit and published after it. */
@@ -151,10 +154,6 @@ async function run<T>(
     checkOpen()
     tx.afterCommit(effect)
   }
-  tx.beforeCommit(
-    () => app.audit.statement(rows, caller),
-    (answer) => app.audit.settle(answer, rows),
-  )
   tx.afterCommit(async () => {
     try {
       // The work was committed as one statement. If this fails, all else is still published.
@@ -179,9 +178,14 @@ async function run<T>(
   } finally {
     hasEnded = true
   }
-  if (toActors && !tx.isCommitted) {
+  if (tx.isCommitted) return outcome
+  if (toActors) {
     await addressAccounts(tx, toActors)
     toActors = undefined
+  }
+  for (let at = 0; at < rows.length; at += rowsMax) {
+    const some = rows.slice(at, at + rowsMax)
+    tx.beforeCommit(app.audit.statement(some, caller), (answer) => app.audit.settle(answer, some))
   }
   return outcome
 }

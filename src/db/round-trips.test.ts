@@ -40,10 +40,7 @@ const insert = sql`insert into note values ('x')`
 const last = (report: string) => sql`select ${sql.raw(report)} as report`
 const mutate = (report: string) =>
   db.transaction(async (tx) => {
-    tx.beforeCommit(
-      () => last(report),
-      () => {},
-    )
+    tx.beforeCommit(last(report), () => {})
     await tx.run(insert)
   })
 

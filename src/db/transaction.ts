@@ -35,10 +35,10 @@ export interface Transaction extends Queryable {
    */
   share<E, V extends Stored>(by: object, entry: E, make: () => SharedWrite<E, V>): Promise<V | undefined>
   /**
-   * One last statement, for audit rows, sent together with COMMIT. After the commit `settled` gets its rows or
-   * its error; a failure undoes the statement, never the transaction.
+   * A last statement, for audit rows; the last of several is sent together with COMMIT. After the commit `settled` gets
+   * its rows or its error; a failure undoes the statement, never the transaction.
    */
-  beforeCommit(statement: () => Sql | undefined, settled: (answer: readonly unknown[] | Error) => void): void
+  beforeCommit(statement: Sql, settled: (answer: Answer) => void): void
   /** Runs after a successful commit; dropped on rollback. If the effect fails, the error is logged. */
   afterCommit(effect: () => void | Promise<void>): void
 }
@@ -89,6 +89,7 @@ export function createTransactions(pool: Pool) {
           isNameless,
           isInTurn,
           share,
+          carefully,
           sendLast: isCareful ? carefully : withCommit,
         }
         return await attempt(pool, work, how)
@@ -151,15 +152,16 @@ type How = {
   isNameless: boolean
   isInTurn: boolean
   share: Share
+  carefully: SendLast
   sendLast: SendLast
 }
 
 /** Runs the work in a transaction, commits it, then runs the effects. */
 async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
-  const { level, isCareful, sendLast } = how
+  const { level, isCareful } = how
   const held = hold(pool, level, how.isNameless)
   const effects: Effect[] = []
-  let beforeCommit: Last | undefined
+  const lasts: Last[] = []
   const tx: Transaction = {
     ...queryable(async (query) => {
       if (tx.isCommitted) throw new Error('The transaction is committed: its only statement has run.')
@@ -177,23 +179,28 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
     },
     alone: (query, isOfLast) => alone(pool, held, query, isOfLast),
     share: (by, entry, make) => how.share(held, by, entry, make),
-    beforeCommit: (...given) => {
-      beforeCommit = given
+    beforeCommit: (...last) => {
+      lasts.push(last)
     },
     afterCommit: (effect) => {
       effects.push(effect)
     },
   }
   try {
-    const [result, last] = await run(pool, held, async () => {
+    const [result, client] = await run(pool, held, async () => {
       if (how.isInTurn) await tx.run(turn)
       const result = await work(tx)
-      const statement = tx.isCommitted ? undefined : beforeCommit?.[0]()
-      return [result, statement && { statement, client: await begin(held) }] as const
+      return [result, lasts.length > 0 ? await begin(held) : undefined] as const
     })
-    const sent = last && sendLast(last.client, last.statement)
-    const answer = await commit(pool, held, sent instanceof Promise ? await sent : sent)
-    if (answer) beforeCommit?.[1](answer)
+    const answers: Promise<Answer>[] = []
+    let sent: Sent | undefined
+    for (const [nth, [statement]] of lasts.entries()) {
+      const sending = (nth < lasts.length - 1 ? how.carefully : how.sendLast)(client as Slot, statement)
+      sent = sending instanceof Promise ? await sending : sending
+      answers.push(sent.answer)
+    }
+    await commit(pool, held, sent)
+    for (const [nth, answer] of (await Promise.all(answers)).entries()) lasts[nth]?.[1](answer)
     for (const effect of effects) await runEffect(pool, effect)
     return result
   } catch (error) {
