@@ -19,6 +19,42 @@ const from = (ip?: string) => service.call('visit' as string, {}, { ip })
 /** As Node names the peers of a server that listens on `::`. */
 const byNode = (ip: string) => `::ffff:${ip}`
 
+describe('the headers of a call', () => {
+  /** The `Headers` of another implementation, as an application may have besides those of Node. */
+  class OtherHeaders {
+    readonly #lines: [string, string][]
+    constructor(lines: [string, string][]) {
+      this.#lines = lines
+    }
+    [Symbol.iterator]() {
+      return this.#lines.values()
+    }
+  }
+
+  it('are read in every form of the Fetch standard, so that the caller does not become anonymous', async () => {
+    const { id, cookie } = await test.account()
+    const lines: [string, string][] = [['Cookie', cookie]]
+    for (const headers of [lines, new OtherHeaders(lines), new Headers(lines), Object.fromEntries(lines)])
+      expect(await service.call('account_verify', {}, { headers: headers as never })).toMatchObject({ id })
+  })
+
+  it('are refused as one text', async () => {
+    const { cookie } = await test.account()
+    await expect(service.call('account_verify', {}, { headers: cookie as never })).rejects.toThrow(TypeError)
+  })
+})
+
+it('refuses an operator call for an actor or account that is no UUID', async () => {
+  const call = (by: object) => () =>
+    service.operations.addActor({ account_id: crypto.randomUUID(), name: 'x' }, { via: 'x', ...by })
+  for (const key of ['actor_id', 'account_id'])
+    await scenario(
+      test,
+      () => expect(call({ [key]: 'ada' })()).rejects.toThrow(`\`${key}\` must be a UUID`),
+      {},
+    )
+})
+
 describe('an address that the code of the embedder passes', () => {
   it('is taken in its canonical form', async () => {
     expect(await from(byNode('203.0.113.7'))).toEqual({ ip: '203.0.113.7' })
@@ -51,7 +87,7 @@ describe('an address that the code of the embedder passes', () => {
 
   it('is refused if it is not one address', async () => {
     const headers = { cookie: (await test.account()).cookie }
-    for (const ip of ['', 'nowhere', '203.0.113.7:80', '203.0.113.7, 10.0.0.1', '[::1]']) {
+    for (const ip of ['', 'nowhere', 7 as never, '203.0.113.7:80', '203.0.113.7, 10.0.0.1', '[::1]']) {
       const attempts = [
         () => service.call('cell_create', { data: {} }, { headers, ip }),
         () => service.operations.addActor({ account_id: crypto.randomUUID(), name: 'x' }, { via: 'x', ip }),

@@ -149,6 +149,9 @@ export async function composeService(parsed: ParsedConfig, deps: Deps): Promise<
   const endDelivery = startDelivery(app, transport)
   const operations = bindOperations(app)
   const leave: Service['leave'] = (next) => {
+    if (next !== 'leaving' && next !== 'draining') throw new TypeError("leave takes 'leaving' or 'draining'.")
+    // What drains has told its connections to go, and must not serve again, as after the loss of its data directory.
+    if (app.node.phase === 'draining') return
     app.node.phase = next
     presence.beat()
     if (next !== 'draining') return
@@ -206,7 +209,10 @@ const callOf =
 
 /** Names of headers are compared without case, so that a call with `Authorization` does not become anonymous. */
 function headerOf(headers: CallOptions['headers'] = {}): (name: string) => string | undefined {
-  const entries = headers instanceof Headers ? [...headers] : Object.entries(headers)
+  if (typeof headers !== 'object' || headers === null)
+    throw new TypeError('`headers` must be those of a request: an object or a `Headers`.')
+  // Not `instanceof`: an application may have the `Headers` of another implementation.
+  const entries = Symbol.iterator in headers ? [...headers] : Object.entries(headers)
   const found = new Map(entries.map(([name, value]) => [name.toLowerCase(), value]))
   return (name) => found.get(name)?.toString()
 }

@@ -168,7 +168,8 @@ const nameable = ({ event_type, outcome, ...row }: AuditRow) => ({
  * The row as JSON that the table accepts, and how it breaks the rules of its type. A flawed row is still written,
  * without its metadata if necessary: the log must not miss what happened.
  */
-function rendered(row: AuditRow, types: EventTypes): { text: string; flaw?: string | undefined } {
+function rendered(given: AuditRow, types: EventTypes): { text: string; flaw?: string | undefined } {
+  const row = withUuids(given)
   const { metadata } = row
   const text = jsonOf(row)
   const instead = (kept: AuditRow['metadata'], flaw: string) => ({
@@ -184,7 +185,21 @@ function rendered(row: AuditRow, types: EventTypes): { text: string; flaw?: stri
   // A UTF-16 unit takes at most three bytes, so rows of typical size need no exact count.
   if (text.length * 3 > metadataMax && Buffer.byteLength(JSON.stringify(metadata)) > metadataMax)
     return instead({ oversize: true }, `the metadata is larger than ${metadataMax} bytes`)
-  return { text, flaw: types.flaw(row) }
+  return { text, flaw: row === given ? types.flaw(row) : 'an id is no UUID' }
+}
+
+const ids = ['actor_id', 'account_id', 'target_actor_id', 'target_account_id'] as const
+/** Every form that PostgreSQL takes. */
+const uuidForm = /^\{?(?:[0-9a-f]{4}-?){7}[0-9a-f]{4}\}?$/i
+const isUuid = (id: unknown): boolean => typeof id === 'string' && uuidForm.test(id)
+
+/** The row itself, or without those of its ids that are no UUIDs. */
+function withUuids(row: AuditRow & { cell_ids?: unknown }): AuditRow {
+  const bad = ids.filter((key) => row[key] != null && !isUuid(row[key]))
+  const cell_ids = row.cell_ids ?? []
+  const cells = Array.isArray(cell_ids) ? cell_ids.filter(isUuid) : []
+  if (bad.length === 0 && cells.length === (cell_ids as unknown[]).length) return row
+  return Object.assign({ ...row, cell_ids: cells }, Object.fromEntries(bad.map((key) => [key, null])))
 }
 
 function jsonOf(row: AuditRow): string | undefined {

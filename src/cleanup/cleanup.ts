@@ -91,8 +91,7 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
     await repeat(() => db.run(expired(sql`sign_in_flow`, sql`expires_at <= now()`)))
     await repeat(() => removePendingTotp(db, batchRows))
     await repeat(() => forgetKeys(db, batchRows))
-    const retention = app.config.cell_tombstone_retention_days
-    const { audit_retention_days } = app.config
+    const { cell_tombstone_retention_days, audit_retention_days } = app.config
     await clearFloor(db)
     await makePartitions(app)
     return {
@@ -110,7 +109,8 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
       removed_tickets: await repeat(() => removeTickets(db, batchRows)),
       removed_messages: await repeat(() => removeMessages(db, batchRows)),
       resealed_secrets: await reseal(app, stop),
-      removed_cells: retention === null ? 0 : await removeCells(retention),
+      removed_cells:
+        cell_tombstone_retention_days === null ? 0 : await removeCells(cell_tombstone_retention_days),
       removed_audit_rows: audit_retention_days === null ? 0 : await removeAudit(audit_retention_days),
       // Last, because it fails if its audit rows cannot be written; everything else is done by then.
       expired_offers: await repeat(() => expireOffers(db, batchRows)),

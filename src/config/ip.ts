@@ -17,7 +17,7 @@ export const peerIp = (text: string): string | undefined => canonicalIp(text.spl
 
 /** The canonical form of an address that the code of an embedder passes: Node calls a peer over IPv4 `::ffff:…`. */
 export function givenIp(ip: string): string {
-  const address = peerIp(ip)
+  const address = peerIp(String(ip))
   if (address === undefined)
     throw new TypeError(`\`ip\` must be one IP address, without a port; "${ip}" is none.`)
   return address

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, test as it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { call, dataOf, reasonOf, rpc } from '../../test/helpers/http.ts'
@@ -54,9 +54,25 @@ const actions = {
   }),
 }
 
+const refuseLater = async (fail: () => Error): Promise<never> => {
+  throw fail()
+}
+const late = query({
+  doc: 'Refuses every call, but too late.',
+  auth: { account: 'none', actor: 'none' },
+  output: z.unknown(),
+  errors: ['cell_not_found'],
+  // Not `async`, which the start refuses.
+  refine: (_input, { fail }) => refuseLater(() => fail('cell_not_found')),
+  async handler() {
+    runs += 1
+    return answer()
+  },
+})
+
 const captured = capturedLog()
 const test = await serviceForFile({
-  actions,
+  actions: { ...actions, late },
   log: captured.log,
   limit_lookup: '2/900',
   trusted_proxies: ['127.0.0.1'],
@@ -83,6 +99,18 @@ describe('a method of a consumer', () => {
     expect(reasonOf(await ask('writes', { acting: null }))).toBe('invalid_params')
     expect(reasonOf(await ask('writes', { x: 1 }))).toBe('invalid_params')
     expect(runs).toBe(0)
+  })
+
+  it('does not run if its refine is asynchronous, so that no check is passed over', async () => {
+    const unhandled: unknown[] = []
+    const note = (error: unknown) => void unhandled.push(error)
+    process.on('unhandledRejection', note)
+    onTestFinished(() => void process.off('unhandledRejection', note))
+    expect(reasonOf(await ask('late'))).toBe('internal_error')
+    expect(captured.lines().find(({ event }) => event === 'request_failed')).toMatchObject({
+      err: { message: expect.stringMatching(/^late: refine must not be asynchronous/) },
+    })
+    expect([runs, unhandled]).toEqual([0, []])
   })
 
   it('commits what it wrote when it answers', async () => {

@@ -78,7 +78,7 @@ export async function dispatch<T>(app: App, call: Call, finish: (result: unknown
   // 8. the input, and with it the scope of the role
   const context = contextOf(app, call, caller, actor)
   const sent = parse(action, call, context)
-  const input = action.refine ? action.refine(sent as never, context as never) : sent
+  const input = action.refine ? refined(action, sent, context) : sent
 
   // 9. the limiters
   await charge(app, action, call, caller)
@@ -152,6 +152,14 @@ function parse(action: WiredMethod, call: Call, context: ReturnType<typeof conte
   const { acting: _, ...input } = parsed.data as Record<string, unknown>
   if (action.isScoped) guardScope(action.auth, context.role_grants, input, action.method)
   return input
+}
+
+/** A check that is still running would come too late, so there must be none. */
+function refined(action: WiredMethod, sent: unknown, context: object): unknown {
+  const input = action.refine?.(sent as never, context as never)
+  if (!(input instanceof Promise)) return input
+  input.catch(() => {})
+  throw new TypeError(`${action.method}: refine must not be asynchronous; await in the handler instead`)
 }
 
 /** Charges the IP first. A limit per IP on a method with an optional credential applies to anonymous callers only. */

@@ -33,6 +33,16 @@ describe('effects after a commit', () => {
     expect(logged.map(({ err }) => (err as Error).message)).toEqual(['thrown at once', 'thrown later'])
   })
 
+  it('are functions: anything else, such as the promise of work begun too early, undoes the mutation', async () => {
+    const early = async ({ db, afterCommit }: LabContext) => {
+      await db.run(write('undone'))
+      afterCommit(Promise.resolve() as never)
+    }
+    expect(await lab.outcome(early)).toMatchObject({ status: 500, notes: [] })
+    const logged = lab.captured.lines().find(({ event }) => event === 'request_failed')
+    expect(logged).toMatchObject({ err: { message: expect.stringMatching(/^afterCommit takes a function/) } })
+  })
+
   it('see the commit, and may begin their own transaction', async () => {
     const chained = async ({ app, db, afterCommit }: LabContext) => {
       await db.run(write('first'))

@@ -152,6 +152,8 @@ async function run<T>(
   }
   const afterCommit: Work['afterCommit'] = (effect) => {
     checkOpen()
+    if (typeof effect !== 'function')
+      throw new TypeError('afterCommit takes a function, which runs after the commit: `() => send(…)`.')
     tx.afterCommit(effect)
   }
   tx.afterCommit(async () => {

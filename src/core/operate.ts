@@ -2,6 +2,7 @@ import { type Audit, type AuditSubject, noSubject } from '../audit/audit.ts'
 import { givenIp } from '../config/ip.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventType } from '../events.ts'
+import { Uuid } from '../wire/types.ts'
 import type { App } from './app.ts'
 import { mutateAtOnce, subjectOf, type Work } from './mutate.ts'
 import { singleWithin } from './single.ts'
@@ -72,7 +73,23 @@ export async function joinTransaction<T>(
 /** The operator as the audit log and the sessions keep it. */
 export function checkOperator<T extends Partial<Operator>>(operator: T): T {
   checkVia(operator.via)
-  return operator.ip == null ? operator : { ...operator, ip: givenIp(operator.ip) }
+  return { ...operator, ...givenSubject(operator) }
+}
+
+/** Whom the code of an embedder names. The audit log could not keep an id that is no UUID. */
+export function givenSubject({ actor_id, account_id, ip }: Partial<Operator>) {
+  return {
+    actor_id: givenId('actor_id', actor_id),
+    account_id: givenId('account_id', account_id),
+    ip: ip == null ? null : givenIp(ip),
+  }
+}
+
+function givenId(key: string, id: string | null | undefined): string | null {
+  if (id == null) return null
+  const parsed = Uuid.safeParse(id)
+  if (!parsed.success) throw new TypeError(`\`${key}\` must be a UUID, or left out.`)
+  return parsed.data
 }
 
 /** `via` ends up in the audit log, which holds no free-form text. */

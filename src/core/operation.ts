@@ -68,9 +68,9 @@ export function operation<
       spec.handler(refined, { ...context, ...tools } as unknown as Context<E, K, S>)
     if (event === undefined) return await handle({})
     if (!operator) throw new TypeError('Say who acts: give `{ via }` as the second argument.')
-    const by = operator
-    const begin = <T>(work: (tools: Operating) => Promise<T>): Promise<T> => operate(app, event, by, work)
-    return await (spec.ownTransactions ? handle({ operator: by, operate: begin }) : begin(handle))
+    const begin = <T>(work: (tools: Operating) => Promise<T>): Promise<T> =>
+      operate(app, event, operator, work)
+    return await (spec.ownTransactions ? handle({ operator, operate: begin }) : begin(handle))
   }
   return Object.assign(call, { doc, input, errors, ...(command && { command }) }) as unknown as Operation<
     CallOf<z.input<I>, O, K>

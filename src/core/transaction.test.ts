@@ -157,10 +157,38 @@ describe('a transaction of the consumer', () => {
     await expect(joining).rejects.toThrow(/give the first one `snapshot`/)
   })
 
+  it('records the ids that it may name, also in upper case', async () => {
+    const { id, actor_id } = ada
+    const named = { ...options, actor_id: actor_id.toUpperCase(), account_id: id.toUpperCase() }
+    await scenario(test, () => test.service.transaction(named, async (work) => record(work)), {
+      audit: [{ event_type: 'team_remove', actor_id, account_id: id, metadata: { team_id } }],
+    })
+  })
+
+  it('keeps a row that names an id in no form of a UUID, without that id', async () => {
+    const target_account_id = ada.id
+    await scenario(
+      test,
+      () =>
+        test.service.transaction(options, async ({ audit }) => {
+          const subject = { target_actor_id: 'ada', target_account_id, cell_ids: ['x', team_id] }
+          audit('team_remove' as never, { team_id } as never, subject)
+        }),
+      {
+        audit: [
+          { event_type: 'team_remove', target_actor_id: null, target_account_id, metadata: { team_id } },
+        ],
+      },
+    )
+    expect(test.service.app.audit).toMatchObject({ lost: 0, flaws: 1 })
+  })
+
   it.each([
     ['an event that is not registered', { ...options, event: 'login2' }, 'login2'],
     ['an event named like a property', { ...options, event: 'constructor' }, 'constructor'],
     ['a via that is free text', { ...options, via: 'A job' }, 'via'],
+    ['an actor that is no UUID', { ...options, actor_id: 'ada' }, '`actor_id` must be a UUID'],
+    ['an account that is no UUID', { ...options, account_id: 7 }, '`account_id` must be a UUID'],
   ])('is refused for %s, and nothing runs', async (_what, wrong, names) => {
     let runs = 0
     const run = test.service.transaction(wrong as TransactionOptions, async () => {

@@ -1,9 +1,8 @@
 import { noSubject } from '../audit/audit.ts'
-import { givenIp } from '../config/ip.ts'
 import type { EventType } from '../events.ts'
 import type { App } from './app.ts'
 import { mutateAtOnce, type Work } from './mutate.ts'
-import { checkVia, joinTransaction, type Operator } from './operate.ts'
+import { checkVia, givenSubject, joinTransaction, type Operator } from './operate.ts'
 
 export type TransactionOptions = Partial<
   Pick<Operator, 'via' | 'actor_id' | 'account_id' | 'ip' | 'within'>
@@ -22,13 +21,13 @@ export type TransactionOptions = Partial<
  */
 export async function transaction<T>(
   app: App,
-  { event, via, actor_id = null, account_id = null, ip = null, within, snapshot, repeat }: TransactionOptions,
+  { event, via, within, snapshot, repeat, ...named }: TransactionOptions,
   work: (tools: Work) => Promise<T>,
 ): Promise<T> {
   if (!app.registry.events.has(event))
     throw new TypeError(`The audit event "${event}" is not registered; add it to audit_events.`)
   if (via !== undefined) checkVia(via)
-  const subject = { ...noSubject, actor_id, account_id, ip: ip === null ? null : givenIp(ip) }
+  const subject = { ...noSubject, ...givenSubject(named) }
   if (within && snapshot)
     throw new TypeError(
       'A transaction that joins another cannot ask for a snapshot: give the first one `snapshot`.',

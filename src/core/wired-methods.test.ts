@@ -132,7 +132,23 @@ const broken: [rule: string, action: Method, names: RegExp][] = [
     declared({ error_reasons: ['cell_not_fond'] }),
     /reason "cell_not_fond" does not exist; did you mean cell_not_found\?/,
   ],
+  ['a reason that is no text', declared({ error_reasons: [null] }), /reason "null" does not exist/],
   ['a refine that is no function', declared({ refine: 1 }), /refine must be a function/],
+  [
+    'a refine that is async',
+    declared({ refine: async () => ({}) }),
+    /refine must be a function that is not async/,
+  ],
+  [
+    'enabled that is async',
+    declared({ enabled: async () => false }),
+    /enabled must be a function that is not/,
+  ],
+  [
+    'enabled that is not answered',
+    declared({ enabled: () => undefined }),
+    /enabled must return true or false/,
+  ],
   ['enabled that is no function', declared({ enabled: true }), /enabled must be a function/],
   ['a snapshot that is no boolean', declared({ snapshot: 'yes' }), /snapshot must be true or false/],
   ['a role that is nearly one', withAuth({ ...required, roles: ['editr'] }), /did you mean editor\?/],

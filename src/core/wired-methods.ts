@@ -48,7 +48,9 @@ export function wireMethods(
       )
     for (const reason of error_reasons)
       if (!reasons.includes(reason))
-        refuse(`the reason "${reason}" does not exist${meant(reason, reasons, '; declare it in reasons.')}`)
+        refuse(
+          `the reason "${reason}" does not exist${meant(String(reason), reasons, '; declare it in reasons.')}`,
+        )
     checkAuth(action.auth, registry, refuse)
     const declaresActing = action.input instanceof z.ZodObject && 'acting' in action.input.shape
     if (declaresActing) refuse('do not declare `acting`: it is added where auth.actor is not none.')
@@ -60,7 +62,9 @@ export function wireMethods(
       refuse(`rate_limit "${action.rate_limit}" needs auth.account "required".`)
     if (action.budget && action.auth.account !== 'required') refuse('a budget needs auth.account "required".')
     if (action.rate_limit_group && !action.rate_limit) refuse('rate_limit_group needs rate_limit.')
-    if (action.enabled && !action.enabled(config, registry)) continue
+    const isEnabled: unknown = action.enabled ? action.enabled(config, registry) : true
+    if (typeof isEnabled !== 'boolean') refuse('enabled must return true or false.')
+    if (!isEnabled) continue
     const roles = action.auth.roles?.map((asked) => withKind(asked, registry, refuse))
     wired.set(method, {
       ...action,
@@ -85,6 +89,9 @@ const extended = new WeakMap<z.ZodObject, z.ZodObject>()
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== ''
 const isFunction = (value: unknown): boolean => typeof value === 'function'
+/** Nothing awaits these, so a check in an async one would refuse nothing. */
+const isSync = (value: unknown): boolean =>
+  typeof value === 'function' && value.constructor.name !== 'AsyncFunction'
 const isSchema = (value: unknown): boolean => value instanceof z.ZodType
 
 /** The keys of a declaration, by the names that `query` and `mutation` have for them, and what each must be. */
@@ -99,8 +106,8 @@ const declared: Record<string, [key: keyof Method, rule: string, fits: (value: u
 const optional: typeof declared = {
   rate_limit: ['rate_limit', 'a text', isText],
   rate_limit_group: ['rate_limit_group', 'a text', isText],
-  refine: ['refine', 'a function', isFunction],
-  enabled: ['enabled', 'a function', isFunction],
+  refine: ['refine', 'a function that is not async', isSync],
+  enabled: ['enabled', 'a function that is not async', isSync],
   event: ['event', 'a text', isText],
   snapshot: ['snapshot', 'true or false', (value) => typeof value === 'boolean'],
   repeat: ['repeat', 'true or false', (value) => typeof value === 'boolean'],

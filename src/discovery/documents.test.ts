@@ -6,6 +6,7 @@ import formats from 'ajv-formats'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { examplesFile, recordExamples } from '../../scripts/record-examples.ts'
+import { capturedLog } from '../../test/helpers/captured-log.ts'
 import { call, dataOf, type Reply, reasonOf, rpc, send } from '../../test/helpers/http.ts'
 import { mailIsDown } from '../../test/helpers/mailed.ts'
 import { providerIsDown } from '../../test/helpers/oidc.ts'
@@ -198,6 +199,17 @@ describe('the OpenRPC document', () => {
     const isTree = (value: unknown) => fits({ components })(as_output?.result.schema ?? {}, value)
     expect(isTree({ name: 'a', children: [{ name: 'b', children: [] }] })).toBeUndefined()
     expect(isTree({ name: 'a', children: [{ name: 'b' }] })).toMatch(/children/)
+  })
+
+  it('that cannot be made for a schema of a consumer names its method in the log', async () => {
+    const { log, lines } = capturedLog()
+    const twice = z.strictObject({ a: z.string().meta({ id: 'Twice' }), b: z.int().meta({ id: 'Twice' }) })
+    const common = { doc: 'x', auth: { account: 'none', actor: 'none' } } as const
+    const mine = query({ ...common, input: twice, output: z.null(), handler: async () => null })
+    await using own = await testService({ actions: { mine }, log })
+    expect((await send(own.url, { path: '/api/openrpc.json' })).status).toBe(500)
+    const failed = lines().find(({ event }) => event === 'request_failed')
+    expect(failed).toMatchObject({ err: { message: expect.stringMatching(/^The schemas of mine .*Twice/) } })
   })
 
   it('resolves every reference', () => {

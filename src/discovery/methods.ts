@@ -53,8 +53,16 @@ function describeMethod(action: WiredMethod, schemas: Schemas): MethodDescriptio
     idempotency: takesKey(action) ? (secret_reply ? 'completed_at' : 'same_reply') : null,
     rate_limit: limiterOf(action),
     reasons: reasonsOf(action),
-    input: schemas.resolve(schemas.of(action.params, 'input')),
-    output: schemas.of(action.output, 'output'),
+    ...convert(action, schemas),
+  }
+}
+
+function convert({ method, params, output }: WiredMethod, schemas: Schemas) {
+  try {
+    return { input: schemas.resolve(schemas.of(params, 'input')), output: schemas.of(output, 'output') }
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`The schemas of ${method} cannot be described: ${why}`, { cause })
   }
 }
 

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { refusal } from '../errors.ts'
 import { lingeringMax, lingerMs } from './connection.ts'
 import {
@@ -115,7 +116,11 @@ async function discardLong({ body, headers }: Request): Promise<void> {
     timer = setTimeout(() => resolve({ done: true }), lingerMs)
   })
   const reader = body.getReader()
-  const next = () => Promise.race([reader.read(), over]).catch(() => ({ done: true }))
+  const next = async (): Promise<{ done: boolean }> => {
+    // The chunks of a body that was made in this process may all be ready: nothing else would run between them.
+    await turn()
+    return await Promise.race([over, reader.read()]).catch(() => ({ done: true }))
+  }
   while (!(await next()).done);
   clearTimeout(timer)
   lingering -= 1

@@ -120,6 +120,15 @@ describe('a service that leaves', () => {
   })
 })
 
+it('a service that drains does not go back to leaving, and knows no other phase', async () => {
+  const test = await service()
+  expect(() => test.service.leave('drain' as never)).toThrow("leave takes 'leaving' or 'draining'")
+  expect((await test.get('/ready')).status).toBe(200)
+  test.service.leave('draining')
+  test.service.leave('leaving')
+  expect((await test.get('/health')).status).toBe(503)
+})
+
 describe('the client address', () => {
   const ipOf = async (options: TestOptions, forwarded: string | string[]) => {
     const captured = capturedLog()

@@ -55,6 +55,24 @@ it('answers 404 where there is no application', async () => {
   expect((await send(await listen(), { path: '/other' })).status).toBe(404)
 })
 
+it.each<[what: string, make: () => unknown, says: RegExp]>([
+  [
+    'an application in place of the options',
+    () => createServer(test.service, (() => {}) as never),
+    /as `\{ request/,
+  ],
+  [
+    'an object in place of a function',
+    () => createServer(test.service, { request: {} as never }),
+    /"request"/,
+  ],
+  ['a misspelled option', () => createServer(test.service, { requests: () => {} } as never), /"requests"/],
+  ['a service that is not awaited', () => createServer(Promise.resolve(test.service) as never), /await/],
+  ['a listener of a whole service', () => nodeListener(test.service as never), /service\.handle/],
+])('refuses %s at once, and says what it takes', (_what, make, says) => {
+  expect(make).toThrow(says)
+})
+
 it('answers 505 on a server of node:http2', async () => {
   const server = http2Server(nodeListener(test.service.handle) as never).listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -17,12 +17,14 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => void
 type Limits = Pick<Config, 'unsent_max' | 'answer_stall_ms' | 'arriving_max'>
 
 /** The adapter for a `node:http` server of your own; bounds the resources that one client can take. */
-export const nodeListener = (handle: Handle, limits: Partial<Limits> = {}): Listener =>
-  createListener(handle, {
+export function nodeListener(handle: Handle, limits: Partial<Limits> = {}): Listener {
+  if (typeof handle !== 'function') throw new TypeError('nodeListener takes the function `service.handle`.')
+  return createListener(handle, {
     unsent_max: limits.unsent_max ?? (settings.unsent_max.default as () => number)(),
     answer_stall_ms: limits.answer_stall_ms ?? (settings.answer_stall_ms.default as number),
     arriving_max: limits.arriving_max ?? (settings.arriving_max.default as () => number)(),
   }).listener
+}
 
 /**
  * The edge gets path and headers as they were sent. A Request object would normalise the path, and creating one
@@ -78,10 +80,24 @@ export type ServerOptions = {
  * })`. It has the limits and timeouts of the settings, and answers all pipelined requests before an upgrade that
  * follows them. Call `listen` yourself; to stop, `service.leave('draining')`, `server.close()` and `service.close()`.
  */
-export const createServer = (
+export function createServer(
   { handle, upgrade, answers, app }: Pick<Service, 'handle' | 'upgrade' | 'answers' | 'app'>,
   options: ServerOptions = {},
-): Server => createNodeServer(handle, app.config, upgrade, { ...options, answers, node: app.node }).server
+): Server {
+  if (typeof handle !== 'function')
+    throw new TypeError('createServer takes a service: `createServer(await createService(…))`.')
+  checkOptions(options)
+  return createNodeServer(handle, app.config, upgrade, { ...options, answers, node: app.node }).server
+}
+
+/** Otherwise the first request of the application would end the process, or would not reach it. */
+function checkOptions(options: ServerOptions): void {
+  if (typeof options === 'function')
+    throw new TypeError('createServer takes your application as `{ request: app }`.')
+  for (const [key, value] of Object.entries(options))
+    if (!['request', 'upgrade'].includes(key) || (value !== undefined && typeof value !== 'function'))
+      throw new TypeError(`createServer takes the functions request and upgrade; "${key}" is none of them.`)
+}
 
 export function createNodeServer(
   handle: Handle,

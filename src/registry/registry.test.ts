@@ -91,7 +91,8 @@ describe('a self-service role', () => {
       `self_service_roles: "${name}" is not a registered role with the grant path self_service`
     expect(named('tester')).toBeUndefined()
     expect(named('testr')).toBe(`${refusal('testr')}; did you mean tester?`)
-    for (const name of ['reader', 'raeder']) expect(named(name)).toBe(`${refusal(name)}.`)
+    for (const name of ['reader', 'raeder', null, undefined] as string[])
+      expect(named(name)).toBe(`${refusal(name)}.`)
   })
 })
 

@@ -155,11 +155,11 @@ function checkListed(role: RoleSpec, key: keyof Listable, registered: ReadonlySe
 function selfServiceOf(named: readonly string[], roles: ReadonlyMap<string, RoleSpec>): ReadonlySet<string> {
   const eligible = [...roles.values()].filter(({ grant_paths }) => grant_paths.includes('self_service'))
   const names = new Set(eligible.map(({ name }) => name))
-  const bad = named.find((name) => !names.has(name))
-  if (bad !== undefined)
+  const bad = named.findIndex((name) => !names.has(name))
+  if (bad >= 0)
     throw new StartError(
       'invalid_registry',
-      `self_service_roles: "${bad}" is not a registered role with the grant path self_service${meant(bad, names, '.')}`,
+      `self_service_roles: "${named[bad]}" is not a registered role with the grant path self_service${meant(String(named[bad]), names, '.')}`,
       78,
     )
   return new Set(named)
