@@ -107,6 +107,19 @@ export const groups: Group[] = [
     ],
   },
   {
+    file: 'src/accounts/locks.ts',
+    tests: ['src/sessions/ended-meanwhile.test.ts'],
+    mutants: [
+      ["if (type === 'session') return await lockWithSession(db, account.id, id)", ''],
+      ["if (type === 'api_token' && !(await holdToken(db, id))) throw", 'if (false) throw'],
+    ],
+  },
+  {
+    file: 'src/accounts/account_delete.ts',
+    tests: ['src/sessions/ended-meanwhile.test.ts'],
+    mutants: [['await lockWithCredential(db, { account, credential })', '']],
+  },
+  {
     file: 'src/cells/access.ts',
     tests: ['src/cells/edges/list.test.ts'],
     mutants: [

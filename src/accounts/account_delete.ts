@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Audit } from '../audit/audit.ts'
+import { requireFresh } from '../auth/fresh.ts'
 import { mutation } from '../core/declare.ts'
 import type { Detail } from '../core/operate.ts'
 import { account, operation } from '../core/operation.ts'
@@ -7,7 +8,7 @@ import { type Queryable, sql } from '../db/db.ts'
 import { requireOwnOrAdmin } from '../roles/admin.ts'
 import { OrNull, Uuid } from '../wire/types.ts'
 import { auditActors, endCredentials, guardEnding, lockAccountFor } from './ending.ts'
-import { lockWithFreshSession } from './locks.ts'
+import { lockWithCredential } from './locks.ts'
 
 export const account_delete = mutation({
   doc: 'Delete an account: the caller’s own, or any other as admin. Its sessions and tokens end; an admin can undelete it. `deleted` is false if it was already deleted.',
@@ -29,8 +30,11 @@ export const account_delete = mutation({
   async handler({ account_id }, { app, account, actor, credential, role_grants, db, audit }) {
     const target = account_id ?? account.id
     requireOwnOrAdmin(target, { account, role_grants })
-    if (app.config.step_up === 'all' && target === account.id && credential.type === 'session')
-      await lockWithFreshSession(app, db, { account, credential })
+    if (target === account.id) {
+      await lockWithCredential(db, { account, credential })
+      if (app.config.step_up === 'all' && credential.type === 'session')
+        await requireFresh(app, db.rows, { account, credential })
+    }
     const deleted = await tombstone(
       db,
       audit,

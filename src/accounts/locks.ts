@@ -65,6 +65,17 @@ export async function lockWithSession(
   return locked
 }
 
+/** As `lockWithSession`, for a request that may be made by API token too; the daemon token has no row. */
+export async function lockWithCredential(
+  db: Queryable,
+  { account, credential: { type, id } }: Pick<Caller, 'account' | 'credential'>,
+): Promise<LockedAccount> {
+  if (type === 'session') return await lockWithSession(db, account.id, id)
+  const locked = await lockLiveAccount(db, account.id, () => refusal('account_vanished'))
+  if (type === 'api_token' && !(await holdToken(db, id))) throw refusal('authentication_required')
+  return locked
+}
+
 /**
  * As `lockWithSession`, for a request that needs a fresh session: while it waited for the lock, the account may have
  * got a second factor that the session has not proven.
@@ -94,6 +105,11 @@ export async function holdSession(
       and expires_at > statement_timestamp() for no key update`)
   return held !== undefined
 }
+
+const holdToken = (db: Queryable, token_id: string | null): Promise<object | undefined> =>
+  db.first(sql`
+    select 1 from api_token
+    where id = ${token_id} and (expires_at is null or expires_at > statement_timestamp()) for no key update`)
 
 /** Takes the guard lock, after the account locks: one transaction at a time may end an admin or keeper. */
 export const takeGuardLock = (db: Queryable): Promise<unknown> =>

@@ -37,6 +37,7 @@ const calls: [string, () => Promise<unknown>][] = [
   ],
   ['account_token_create', () => reasonOf(mint())],
   ['account_totp_enrol', () => reasonOf(ada.client.account_totp_enrol())],
+  ['account_delete', () => reasonOf(ada.client.account_delete())],
 ]
 
 describe('a call whose session is being ended is refused', () => {
@@ -50,6 +51,18 @@ describe('a call whose session is being ended is refused', () => {
     expect(await db.one(sql`${left} auth_session where account_id = ${ada.id}::uuid`)).toEqual({ left: 0 })
     expect(await db.one(sql`${left} api_token where account_id = ${ada.id}::uuid`)).toEqual({ left: 0 })
   })
+})
+
+it('a deletion by a token that is being ended is refused', async () => {
+  const { id, token } = await mint()
+  await other.begin('delete from api_token where id = $1', [id])
+  const asked = reasonOf(
+    test.service.call('account_delete', {}, { headers: { authorization: `Bearer ${token}` } }),
+  )
+  await Promise.race([asked, other.blocks(1)])
+  await other.commit()
+  expect(await asked).toBe('authentication_required')
+  expect(await reasonOf(ada.client.account_verify())).toBe('ok')
 })
 
 it('a query whose account is purged meanwhile is refused', async () => {
