@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import pg from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openStream, signalRows, streamPath, writeRows } from '../../test/helpers/audit-streams.ts'
 import { tokenOf } from '../../test/helpers/callers.ts'
@@ -48,6 +49,34 @@ describe('the caps of audit streams', () => {
     streams[0]?.leave()
     await expect.poll(ended).toEqual(['client_left'])
     expect((await open({ cookie: admin.cookie })).status).toBe(200)
+  })
+
+  it('streams that replay use few connections of the pool at once', async () => {
+    const { test, admin } = await started({ sse_per_credential: 12 })
+    const rows = 500
+    await writeRows(test, rows, 4000)
+    const watcher = new pg.Client(test.databaseUrl)
+    await watcher.connect()
+    onTestFinished(() => watcher.end())
+    const streams = await Promise.all(
+      // Streams at the same position would share their pages.
+      Array.from({ length: 12 }, (_, at) => openStream(test, { cookie: admin.cookie }, `?after=${at}`)),
+    )
+    let isOver = false
+    const replayed = Promise.all(streams.map((stream) => stream.take(rows - 12))).finally(() => {
+      isOver = true
+    })
+    let most = 0
+    while (!isOver) {
+      const { rowCount } = await watcher.query(`
+        select from pg_stat_activity where state = 'active' and query like '%from audit_log l%'
+          and datname = current_database() and pid <> pg_backend_pid()`)
+      most = Math.max(most, rowCount ?? 0)
+    }
+    await replayed
+    // Two replays, and the reader of new rows.
+    expect(most).toBeLessThanOrEqual(3)
+    for (const stream of streams) stream.leave()
   })
 
   it('a client that ends its side has left, and its connection is closed at once', async () => {

@@ -2,6 +2,7 @@ import { type AuditEvent, auditColumns } from '../audit/entry.ts'
 import { numberRows } from '../audit/numbering.ts'
 import type { App } from '../core/app.ts'
 import { type ReadOnly, sql } from '../db/db.ts'
+import { createFairQueue } from '../limits/fair-queue.ts'
 import { type Blocks, eventBlocks } from './blocks.ts'
 import { createReadings } from './readings.ts'
 
@@ -47,12 +48,19 @@ const pauseMs = 2_000
 /** Max numbers that a page of old rows covers, so that it opens few partitions of the log. */
 const reach = 10_000_000
 
+/**
+ * Pages of old rows that are read at the same time. A stream asks for the next as soon as its client has read one, and a
+ * hundred of them would keep everybody else from the database.
+ */
+const replaysMax = 2
+
 /** Live streams share the newest page; others share one if they happen to be at the same position. */
 const pagesMax = 4
 
 export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 'log' | 'observer'>): Tail {
   /** By the position before their rows, oldest first. */
   const pages = new Map<number, Promise<Page>>()
+  const replays = createFairQueue(replaysMax, Number.POSITIVE_INFINITY)
   let members = 0
   let position: number | undefined
   let moved = Promise.withResolvers<void>()
@@ -106,11 +114,12 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
     }
   }
 
-  async function replay(after: number, upTo: number): Promise<Page> {
-    // A replica that lacks the rows up to here would answer with an empty page.
-    await db.replicas?.fence.take()
-    return await readAfter(db.replicas?.reads() ?? db.readOnly, after, Math.min(upTo, after + reach))
-  }
+  const replay = (after: number, upTo: number): Promise<Page> =>
+    replays.run('', async () => {
+      // A replica that lacks the rows up to here would answer with an empty page.
+      await db.replicas?.fence.take()
+      return await readAfter(db.replicas?.reads() ?? db.readOnly, after, Math.min(upTo, after + reach))
+    })
 
   function keep(after: number, page: Promise<Page>): Promise<Page> {
     pages.set(after, page)

@@ -10,7 +10,7 @@ import { holdsAdmin } from '../roles/admin.ts'
 import { OrNull } from '../wire/types.ts'
 import { me } from './access.ts'
 import { Cell, cellColumns, cellWriteError, Kind, Path, Visibility } from './cells.ts'
-import { compactBytes, Data } from './data.ts'
+import { compact, Data } from './data.ts'
 import { mayCreate, validated } from './hooks.ts'
 import {
   cellsUnderWay,
@@ -91,9 +91,8 @@ async function insertCell(
   counting: Omit<Write, 'amount'>,
 ): Promise<Cell | undefined> {
   const { kind, visibility, path, data } = cell
-  const bytes = compactBytes(data)
+  const { text, bytes } = compact(data)
   const id = randomUUID()
-  const text = JSON.stringify(data)
   const values = sql`${id}::uuid, ${kind}::text, ${visibility}::text, ${path}::text, ${text}::jsonb, ${bytes}::int,
     ${actor_id}::uuid`
   const write = { ...counting, amount: { cells: 1, bytes } }

@@ -10,7 +10,7 @@ import { issue } from '../wire/issues.ts'
 import { Int, Uuid } from '../wire/types.ts'
 import { isUntouched, me, tier } from './access.ts'
 import { Cell, cellColumns, cellWriteError, Path, Visibility } from './cells.ts'
-import { checkData, compactBytes, Data, DataPatch, dataRule, mergePatch, sameJson } from './data.ts'
+import { type Compact, checkData, compact, Data, DataPatch, dataRule, mergePatch, sameJson } from './data.ts'
 import { validated } from './hooks.ts'
 import {
   cellsUnderWay,
@@ -75,12 +75,12 @@ export const cell_update = mutation({
       const merged = mergedData(stored, input)
       const data = merged ? await validated(app, stored.kind, merged) : stored.data
       const change = {
-        ...(!sameJson(data, stored.data) && { data }),
+        ...(!sameJson(data, stored.data) && { data: compact(data) }),
         ...(visibility !== stored.visibility && { visibility }),
         ...(path !== stored.path && { path }),
       }
       if (Object.keys(change).length === 0) return undefined
-      const bytes = owner && change.data ? compactBytes(change.data) - owner.data_bytes : 0
+      const bytes = owner && change.data ? change.data.bytes - owner.data_bytes : 0
       const isLone = owner?.account_id === account.id && app.gate.isAlone(account.id)
       const counts = owner && {
         account_id: owner.account_id,
@@ -134,7 +134,7 @@ type Change = {
   actor_id: string
   /** The version that the caller has seen. */
   version: number
-  data?: CellData
+  data?: Compact
   visibility?: string
   path?: string | null
   /** What it adds to the usage of the owner's account; undefined for system cells, which count against no account. */
@@ -213,7 +213,7 @@ function mergedData(
  */
 async function writeAtOnce(db: Queryable, single: Single, change: Change): Promise<Cell | undefined> {
   const { cell_id, data, counts } = change
-  const mayShare = !data || compactBytes(data) <= sharedBytesMax
+  const mayShare = !data || data.bytes <= sharedBytesMax
   const store = (way: Way) =>
     single<Cell, Key>(
       sql`${written([{ change, way }])}, own as (select ${cellColumns} from stored c)`,
@@ -247,8 +247,8 @@ function written(keys: readonly Key[], joined: Sql = sql.empty): Sql {
   const cell_ids = each(({ cell_id }) => cell_id)
   return sql`asked as (
       select asked.* from unnest(${unplanned(cell_ids, 'uuid[]')}, ${each(({ version }) => version)}::int[],
-        ${each(({ actor_id }) => actor_id)}::uuid[], ${each(({ data }) => (data ? JSON.stringify(data) : null))}::text[],
-        ${each(({ data }) => (data ? compactBytes(data) : null))}::int[],
+        ${each(({ actor_id }) => actor_id)}::uuid[], ${each(({ data }) => data?.text ?? null)}::text[],
+        ${each(({ data }) => data?.bytes ?? null)}::int[],
         ${each(({ visibility }) => visibility ?? null)}::text[], ${each(({ path }) => path !== undefined)}::boolean[],
         ${each(({ path }) => path ?? null)}::text[],
         ${sharedAmounts(keys.map(({ change, way }) => ({ write: change.counts, way })))}

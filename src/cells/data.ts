@@ -12,7 +12,15 @@ export const summaryMax = 8192
 const isData = (value: unknown): value is CellData =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-export const compactBytes = (data: CellData): number => Buffer.byteLength(JSON.stringify(data))
+/** Data as it is sent to the database. Make it once per call: for tens of thousands of keys it takes long. */
+export type Compact = { text: string; bytes: number }
+
+export function compact(data: CellData): Compact {
+  const text = JSON.stringify(data)
+  return { text, bytes: Buffer.byteLength(text) }
+}
+
+export const compactBytes = (data: CellData): number => compact(data).bytes
 
 /**
  * Max size of the text form of jsonb, which writes numbers without exponents and a space after each comma and colon.

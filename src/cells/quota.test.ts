@@ -221,3 +221,13 @@ it('writes to cells have a budget, and clones have one by what they create', asy
   expect(outcomes).toEqual(['ok', 'ok', 'ok', 'rate_limited'])
   expect(await reasonOf(ada.client.cell_delete({ cell_id: cell.id }))).toBe('rate_limited')
 })
+
+it('clones are charged for hidden edges too, since each is looked up', async () => {
+  await using small = await testService({ limit_cell_clone: '4/900' })
+  const [ada, bob] = [await small.account(), await small.account()]
+  const { cell } = await ada.client.cell_create({ data: {} })
+  const clone = () => ada.client.cell_clone({ source_id: cell.id, deep: true })
+  await children(small, cell.id, 65, bob.actor_id)
+  // 1 for the cell, 1 for its data, 3 for the edges.
+  expect([await reasonOf(clone()), await reasonOf(clone())]).toEqual(['ok', 'rate_limited'])
+})

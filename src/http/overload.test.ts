@@ -115,6 +115,23 @@ function cut(socket: Socket): Promise<unknown> {
   return new Promise((resolve) => socket.once('close', resolve)).finally(() => clearInterval(touch))
 }
 
+it('large inputs that take long to parse leave the others most of the time', async () => {
+  const body = `{${Array.from({ length: 40_000 }, (_, n) => `"\\n${n}":0`).join()}}`
+  const answers: ('large' | 'small')[] = []
+  const large = Array.from({ length: 2 }, async () => {
+    expect((await rpc(test.url, body)).status).toBe(400)
+    answers.push('large')
+  })
+  const isLarge = (answer: string): boolean => answer === 'large'
+  while (answers.filter(isLarge).length < large.length) {
+    await rpc(test.url, call('counted'))
+    answers.push('small')
+  }
+  await Promise.all(large)
+  const between = answers.slice(answers.indexOf('large'), answers.lastIndexOf('large'))
+  expect(between.filter((answer) => answer === 'small').length).toBeGreaterThan(10)
+})
+
 describe('requests of one connection', () => {
   it('begin 12 at a time, in their order, and all are answered', async () => {
     const socket = await open(test.url)

@@ -18,17 +18,15 @@ export function closest(name: string, names: Iterable<string>): string | undefin
   return best
 }
 
-/** Levenshtein distance, infinite if the lengths differ by more than two. */
-function mistakes(a: string, b: string): number {
-  if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY
-  let row = Array.from({ length: b.length + 1 }, (_, column) => column)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
+/**
+ * Levenshtein distance; infinite if it is more than `most`. A table of all pairs of letters would take many times as
+ * long, and anybody may send thousands of unknown names.
+ */
+function mistakes(a: string, b: string, most = 2): number {
+  let same = 0
+  while (same < a.length && a[same] === b[same]) same++
+  if (same === a.length && same === b.length) return 0
+  if (Math.abs(a.length - b.length) > most || most === 0) return Number.POSITIVE_INFINITY
+  const [a0, b0, a1, b1] = [a.slice(same), b.slice(same), a.slice(same + 1), b.slice(same + 1)]
+  return 1 + Math.min(mistakes(a1, b1, most - 1), mistakes(a1, b0, most - 1), mistakes(a0, b1, most - 1))
 }

@@ -83,11 +83,11 @@ async function clone(
   // A role of the caller expired since the walk and hid a cell. Each retry has fewer cells, so this terminates.
   if (!cell) return await clone(app, db, caller, wanted)
   const { cells, bytes: size } = amount
-  const cost = cells + Math.ceil(size / unitBytes) + Math.ceil(walked.edges / unitEdges)
+  const cost = cells + Math.ceil(size / unitBytes) + Math.ceil(walked.examined / unitEdges)
   return { cell, ids: copies.map(({ new_id }) => new_id), cost }
 }
 
-/** This many bytes, or edges, cost as much as one more cell. */
+/** This many bytes, or edges, cost as much as one more cell. Hidden edges count, as each costs a lookup too. */
 const unitBytes = 16_384
 const unitEdges = 32
 

@@ -19,7 +19,7 @@ export const cell_clone_preview = query({
       select c.id, c.data_bytes as bytes from cell c, me where c.id = ${source_id}::uuid and ${tier.view}`)
     if (!root) throw fail('cell_not_found')
     const edgesOfCellMax = app.config.max_cell_edges
-    const { ids, ...totals } = await cellsToClone(db, actor.id, root, { deep, edgesOfCellMax })
-    return { cells: ids.length, ...totals }
+    const { ids, edges, bytes, depth } = await cellsToClone(db, actor.id, root, { deep, edgesOfCellMax })
+    return { cells: ids.length, edges, bytes, depth }
   },
 })

@@ -15,8 +15,11 @@ export const tooLarge = (limit: keyof typeof cloneLimits, max: number = cloneLim
  */
 const examinedMax = 50_000
 
-/** What a clone copies: the ids of the cells, root first, the totals, and how many levels there are below the root. */
-export type Walked = { ids: string[]; edges: number; bytes: number; depth: number }
+/**
+ * What a clone copies: the ids of the cells, root first, the totals, and how many levels there are below the root.
+ * `examined` counts all edges that it looked up, hidden ones too.
+ */
+export type Walked = { ids: string[]; edges: number; bytes: number; depth: number; examined: number }
 
 /**
  * Walks from the root over visible edges, level by level, with one statement per level; without `deep`, only over
@@ -54,7 +57,7 @@ export async function cellsToClone(
     bytes += found.reduce((sum, { data_bytes }) => sum + data_bytes, 0)
     if (bytes > cloneLimits.bytes) throw tooLarge('bytes')
   }
-  return { ids: [...known], edges, bytes, depth }
+  return { ids: [...known], edges, bytes, depth, examined }
 }
 
 /**
