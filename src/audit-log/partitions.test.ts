@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { auditRows, clearAudit } from '../../test/helpers/audit-rows.ts'
 import { openStream } from '../../test/helpers/audit-streams.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
+import { ownLocks } from '../../test/helpers/own-locks.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import type { AuditEvent } from '../audit/entry.ts'
 import { sql } from '../db/db.ts'
@@ -136,7 +137,8 @@ describe('rows over several partitions', () => {
     const waiting = (table: string) =>
       expect
         .poll(() =>
-          db().rows(sql`select from pg_locks where not granted and relation = ${table}::text::regclass`),
+          db().rows(sql`
+            select from ${sql.raw(ownLocks)} l where not granted and relation = ${table}::text::regclass`),
         )
         .toHaveLength(1)
 
@@ -169,7 +171,7 @@ describe('rows over several partitions', () => {
     const part = `audit_log_${lower}`
     const waitFor = (waiting: string) =>
       expect
-        .poll(() => db().rows(sql.raw(`select from pg_locks where not granted and ${waiting}`)))
+        .poll(() => db().rows(sql.raw(`select from ${ownLocks} l where not granted and ${waiting}`)))
         .toHaveLength(1)
 
     // The last row of the partition is numbered; then the partition is locked before the stream reads from it.

@@ -5,6 +5,7 @@ import pg from 'pg'
 import { expect, it, onTestFinished } from 'vitest'
 import { emptyDatabase } from '../../test/fresh-database.ts'
 import { auditRows } from '../../test/helpers/audit-rows.ts'
+import { ownLocks } from '../../test/helpers/own-locks.ts'
 import { numberRows } from '../audit/numbering.ts'
 import { sql } from '../db/db.ts'
 import { testService } from '../testing/index.ts'
@@ -74,7 +75,7 @@ it('a partition that is dropped while a backup begins is not missing from it alo
   await blocker.query('begin; lock table actor in access exclusive mode')
   const file = join(dir, 'file')
   const written = writeBackup({ connectionString: test.databaseUrl }, { to: file, version: '1.2.3' })
-  const waiting = sql`select from pg_locks where relation = 'actor'::regclass and not granted`
+  const waiting = sql`select from ${sql.raw(ownLocks)} l where relation = 'actor'::regclass and not granted`
   await expect.poll(() => db.run(waiting)).toBe(1)
   expect(await test.service.operations.cleanUp()).toMatchObject({ removed_audit_rows: 30 })
   await blocker.query('rollback')

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
+import { ownLocks } from '../../test/helpers/own-locks.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
 import { sql } from '../db/db.ts'
@@ -37,8 +38,7 @@ const plant = (id: string, columns: { name?: string; version?: string; age?: str
 const waitingOrHeld = async ({ service }: TestService, which: 'granted' | 'not granted'): Promise<number> =>
   (
     await service.app.db.one<{ n: number }>(sql`
-      select count(*)::int as n from pg_locks where relation = 'node'::regclass
-        and database = (select oid from pg_database where datname = current_database())
+      select count(*)::int as n from ${sql.raw(ownLocks)} l where relation = 'node'::regclass
         and ${which === 'granted' ? sql`granted and mode = 'AccessExclusiveLock'` : sql`not granted`}`)
   ).n
 const unplant = (id: string) => db().run(sql`delete from node where id = ${id}`)

@@ -9,6 +9,7 @@ import { createSessionCookie } from '../../src/auth/cookie.ts'
 import { createKeyRing } from '../../src/auth/key-ring.ts'
 import { toUrl } from '../../src/testing/cluster.ts'
 import { balancer } from '../helpers/balancer.ts'
+import { ownLocks } from '../helpers/own-locks.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
 import { postgresProxy } from '../helpers/postgres-proxy.ts'
 import { type Environment, firstAccount, startServer, workspace } from '../helpers/server-process.ts'
@@ -210,7 +211,7 @@ test('a node that stands still in the middle of its periodic work leaves it to a
   const frozen = await start({ ...own.env, CELLKEEP_CLEANUP_INTERVAL_S: '10' }, 'frozen')
   await db.query('begin; lock table auth_session in access exclusive mode')
   const waiting = async () =>
-    (await db.query(`select from pg_locks where relation = 'auth_session'::regclass and not granted`))
+    (await db.query(`select from ${ownLocks} l where relation = 'auth_session'::regclass and not granted`))
       .rowCount
   await expect.poll(waiting).toBe(1)
   frozen.signal('SIGSTOP')
