@@ -9,15 +9,17 @@ import { toast } from '../ui/toast.tsx'
 import { draftOf, dropDraft, keepDraft } from './draft.ts'
 import { problemText } from './problem-text.ts'
 
+type Form = { label: string; kind: string; visibility: 'private' | 'public' }
+const blank: Form = { label: '', kind: '', visibility: 'private' }
 const empty = '{\n}'
 /** Stands for its id among the drafts. */
 const draft = 'new'
 
 export function NewCell({ onClose }: { onClose(): void }) {
-  const [label, setLabel] = useState('')
-  const [kind, setKind] = useState('')
-  const [visibility, setVisibility] = useState<'private' | 'public'>('private')
-  const [text, setText] = useState(() => draftOf(draft)?.text ?? empty)
+  const [kept] = useState(() => draftOf(draft))
+  const [form, setForm] = useState((kept?.base.data ?? blank) as Form)
+  const [text, setText] = useState(kept?.text ?? empty)
+  const { label, kind, visibility } = form
   const [isSent, setSent] = useState(false)
   const create = useSend('cell_create', {
     spoils: ['cell_list', 'audit_log_list'],
@@ -34,10 +36,10 @@ export function NewCell({ onClose }: { onClose(): void }) {
     dropDraft(draft)
     go(to(`/cells/${made.cell.id}`))
   }
-  const isDirty = text !== empty
+  const isDirty = text !== empty || label !== '' || kind !== '' || visibility !== blank.visibility
   useEffect(
-    () => (isDirty ? keepDraft(draft, { data: {}, version: 0 }, text) : dropDraft(draft)),
-    [isDirty, text],
+    () => (isDirty ? keepDraft(draft, { data: form, version: 0 }, text) : dropDraft(draft)),
+    [isDirty, form, text],
   )
   const close = (): void => {
     if (isDirty && !create.isBusy && !confirm(cells.unsaved_question)) return
@@ -53,12 +55,18 @@ export function NewCell({ onClose }: { onClose(): void }) {
       of={create}
       onSubmit={() => void submit()}
     >
-      <Field label={cells.label} value={label} onInput={setLabel} autocomplete="off" autofocus />
+      <Field
+        label={cells.label}
+        value={label}
+        onInput={(label) => setForm({ ...form, label })}
+        autocomplete="off"
+        autofocus
+      />
       <Field
         label={cells.kind}
         hint={cells.kind_hint}
         value={kind}
-        onInput={setKind}
+        onInput={(kind) => setForm({ ...form, kind })}
         autocomplete="off"
         maxlength={128}
       />
@@ -69,7 +77,7 @@ export function NewCell({ onClose }: { onClose(): void }) {
           { value: 'private', ...cells.private_choice },
           { value: 'public', ...cells.public_choice },
         ]}
-        onChange={setVisibility}
+        onChange={(visibility) => setForm({ ...form, visibility })}
       />
       <TextArea
         label={cells.data}

@@ -151,7 +151,7 @@ it('unsaved text: leaving asks; it outlives a session that ended, and nobody els
   expect(await editor.innerText()).not.toContain('unsaved words')
 })
 
-it('the data of a new cell are dropped only after a question, and outlive a session that ended', async () => {
+it('what is typed for a new cell is dropped only after a question, and outlives a session that ended', async () => {
   const page = await person(test, (await test.sessions.create(ada.id)).cookie)
   const asked: string[] = []
   let isSure = false
@@ -167,8 +167,16 @@ it('the data of a new cell are dropped only after a question, and outlive a sess
   await page.keyboard.press('Escape')
   await expect.poll(() => asked.length).toBe(2)
   expect(await data.inputValue()).toBe('{"n": 1}')
+  const form = page.getByRole('dialog')
+  await form.getByLabel('Label').fill('Plan')
+  await form.getByLabel('Kind').fill('note')
+  await form.getByLabel('Anyone').check()
   await signInAs(page, ada)
   await expect.poll(() => data.inputValue()).toBe('{"n": 1}')
+  await data.fill('{\n}')
+  expect(await form.getByLabel('Label').inputValue()).toBe('Plan')
+  expect(await form.getByLabel('Kind').inputValue()).toBe('note')
+  expect(await form.getByLabel('Anyone').isChecked()).toBe(true)
   isSure = true
   await page.getByRole('button', { name: 'Cancel' }).click()
   await data.waitFor({ state: 'detached' })
