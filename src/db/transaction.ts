@@ -38,7 +38,7 @@ export interface Transaction extends Queryable {
    * A last statement, for audit rows; the last of several is sent together with COMMIT. After the commit `settled` gets
    * its rows or its error; a failure undoes the statement, never the transaction.
    */
-  beforeCommit(statement: Sql, settled: (answer: Answer) => void): void
+  beforeCommit(statement: Sql, settled: (answer: readonly unknown[] | Error) => void): void
   /** Runs after a successful commit; dropped on rollback. If the effect fails, the error is logged. */
   afterCommit(effect: () => void | Promise<void>): void
 }

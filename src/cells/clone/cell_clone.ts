@@ -83,13 +83,17 @@ async function clone(
   // A role of the caller expired since the walk and hid a cell. Each retry has fewer cells, so this terminates.
   if (!cell) return await clone(app, db, caller, wanted)
   const { cells, bytes: size } = amount
-  const cost = cells + Math.ceil(size / unitBytes) + Math.ceil(walked.examined / unitEdges)
+  const { edges, examined } = walked
+  const copied = cells + Math.ceil(size / unitBytes) + Math.ceil(edges / unitEdges)
+  const cost = copied + Math.floor((examined - edges) / unitHidden)
   return { cell, ids: copies.map(({ new_id }) => new_id), cost }
 }
 
-/** This many bytes, or edges, cost as much as one more cell. Hidden edges count, as each costs a lookup too. */
+/** This many bytes, or edges, cost as much as one more cell. */
 const unitBytes = 16_384
 const unitEdges = 32
+/** The same for edges that are only looked up. Coarse, so that what is left of a budget tells of no few hidden cells. */
+const unitHidden = 1_000
 
 type Source = { id: string; kind: string | null; visibility: string; data: CellData }
 
