@@ -12,7 +12,7 @@ import { problemText } from './problem-text.ts'
 type Form = { label: string; kind: string; visibility: 'private' | 'public' }
 const blank: Form = { label: '', kind: '', visibility: 'private' }
 const empty = '{\n}'
-/** Stands for its id among the drafts. */
+/** Stands for its id among the drafts; the other fields of the form stand for the cell that is edited. */
 const draft = 'new'
 
 export function NewCell({ onClose }: { onClose(): void }) {

@@ -136,7 +136,7 @@ export const limits = {
   limit_cell_clone: allowance(
     20_000,
     900,
-    'Size of clones per account: each cell counts 1, as do each 16 KiB of data each 32 edges, and each 1000 edges to cells that the caller may not see.',
+    'Size of clones per account: each cell counts 1, as do each 16 KiB of data, each 32 edges, and each 1000 edges to cells that the caller may not see.',
   ),
   limit_cell_read: allowance(600, 900, 'Anonymous cell reads per IP.'),
   limit_discovery: allowance(600, 900, 'Reads of the machine-readable descriptions per IP.'),
