@@ -73,20 +73,23 @@ export async function joinTransaction<T>(
 /** The operator as the audit log and the sessions keep it. */
 export function checkOperator<T extends Partial<Operator>>(operator: T): T {
   checkVia(operator.via)
-  return { ...operator, ...givenSubject(operator) }
+  return givenSubject(operator)
 }
 
+type Named = Partial<Pick<Operator, 'actor_id' | 'account_id' | 'ip'>>
+
 /** Whom the code of an embedder names. The audit log could not keep an id that is no UUID. */
-export function givenSubject({ actor_id, account_id, ip }: Partial<Operator>) {
+export function givenSubject<T extends Named>(named: T): T {
+  const { actor_id, account_id, ip } = named
   return {
-    actor_id: givenId('actor_id', actor_id),
-    account_id: givenId('account_id', account_id),
-    ip: ip == null ? null : givenIp(ip),
+    ...named,
+    ...(actor_id != null && { actor_id: givenId('actor_id', actor_id) }),
+    ...(account_id != null && { account_id: givenId('account_id', account_id) }),
+    ...(ip != null && { ip: givenIp(ip) }),
   }
 }
 
-function givenId(key: string, id: string | null | undefined): string | null {
-  if (id == null) return null
+function givenId(key: string, id: string): string {
   const parsed = Uuid.safeParse(id)
   if (!parsed.success) throw new TypeError(`\`${key}\` must be a UUID, or left out.`)
   return parsed.data

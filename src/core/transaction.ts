@@ -27,7 +27,8 @@ export async function transaction<T>(
   if (!app.registry.events.has(event))
     throw new TypeError(`The audit event "${event}" is not registered; add it to audit_events.`)
   if (via !== undefined) checkVia(via)
-  const subject = { ...noSubject, ...givenSubject(named) }
+  const { actor_id = null, account_id = null, ip = null } = givenSubject(named)
+  const subject = { ...noSubject, actor_id, account_id, ip }
   if (within && snapshot)
     throw new TypeError(
       'A transaction that joins another cannot ask for a snapshot: give the first one `snapshot`.',
