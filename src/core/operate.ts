@@ -70,10 +70,11 @@ export async function joinTransaction<T>(
   }
 }
 
-/** The operator as the audit log and the sessions keep it. */
+/** The operator as the audit log and the sessions keep it. Adds no key, because an import refuses unknown ones. */
 export function checkOperator<T extends Partial<Operator>>(operator: T): T {
   checkVia(operator.via)
-  return { ...operator, ...givenSubject(operator) }
+  const given = Object.entries(givenSubject(operator)).filter(([key]) => key in operator)
+  return { ...operator, ...Object.fromEntries(given) }
 }
 
 /** Whom the code of an embedder names. The audit log could not keep an id that is no UUID. */
