@@ -131,6 +131,11 @@ export const groups: Group[] = [
     ],
   },
   {
+    file: 'src/roles/role_grant_revoke.ts',
+    tests: ['src/sessions/ended-meanwhile.test.ts'],
+    mutants: [['await holdCredential(db, { account, credential })', '']],
+  },
+  {
     file: 'src/accounts/revoke-all.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
     mutants: [['await lockForAdmin(work.db, account_id, { account, actor, credential })', '']],

@@ -41,6 +41,7 @@ export async function lockForAdmin(
   { account: admin, credential, actor }: Admin,
 ): Promise<LockedAccount | undefined> {
   const locked = await lockAccounts(db, [account_id, admin.id])
+  if (!locked.has(admin.id)) throw refusal('account_vanished')
   await holdCredential(db, { account: admin, credential })
   await requireAdmin(db, actor)
   return locked.get(account_id)

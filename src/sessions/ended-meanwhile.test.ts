@@ -67,6 +67,7 @@ it('a deletion by a token that is being ended is refused', async () => {
 
 describe('a call of an admin about another account is refused', () => {
   let root: TestAccount
+  let role_grant_id: string
   beforeEach(async () => {
     root = await test.account({ roles: ['admin'] })
     await mint()
@@ -78,16 +79,19 @@ describe('a call of an admin about another account is refused', () => {
     ['admin_session_revoke_all', () => root.client.admin_session_revoke_all(about())],
     ['admin_token_revoke_all', () => root.client.admin_token_revoke_all(about())],
     ['role_grant_assign', () => root.client.role_grant_assign({ to_account_id: ada.id, role: 'admin' })],
+    ['role_grant_revoke', () => root.client.role_grant_revoke({ actor_id: ada.actor_id, role_grant_id })],
   ]
   const state = () =>
     db.one(sql`
       select deleted_at, (select count(*) from auth_session where account_id = account.id) as sessions,
         (select count(*) from api_token where account_id = account.id) as tokens,
-        (select count(*) from role_grant where actor_id = ${ada.actor_id}::uuid) as roles
+        (select count(*) from role_grant where actor_id = ${ada.actor_id}::uuid and revoked_at is null) as roles
       from account where id = ${ada.id}::uuid`)
 
   it.each(methods)('%s, once the admin has lost the session or the role', async (method, call) => {
     if (method === 'account_undelete') await ada.client.account_delete()
+    if (method === 'role_grant_revoke')
+      role_grant_id = (await test.roleGrant({ actor_id: ada.actor_id, role: 'admin' })).role_grant_id
     const before = await state()
     const ask = async (endsIt: string, id: string) => {
       await other.begin('select from account where id = $1 for update', [ada.id])
