@@ -131,6 +131,11 @@ export const groups: Group[] = [
     ],
   },
   {
+    file: 'src/offers/role_grant_offer_create.ts',
+    tests: ['src/sessions/ended-meanwhile.test.ts'],
+    mutants: [['await holdCredential(db, { account, credential })', '']],
+  },
+  {
     file: 'src/roles/role_grant_revoke.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
     mutants: [['await holdCredential(db, { account, credential })', '']],

@@ -73,19 +73,25 @@ describe('a call of an admin about another account is refused', () => {
     await mint()
   })
   const about = (account_id = ada.id) => ({ account_id })
+  const withoutRole = { role_grant_offer_create: 'role_grant_offer_not_authorized' } as Record<string, string>
   const methods: [string, () => Promise<unknown>][] = [
     ['account_delete', () => root.client.account_delete(about())],
     ['account_undelete', () => root.client.account_undelete(about())],
     ['admin_session_revoke_all', () => root.client.admin_session_revoke_all(about())],
     ['admin_token_revoke_all', () => root.client.admin_token_revoke_all(about())],
     ['role_grant_assign', () => root.client.role_grant_assign({ to_account_id: ada.id, role: 'admin' })],
+    [
+      'role_grant_offer_create',
+      () => root.client.role_grant_offer_create({ to_account_id: ada.id, role: 'admin' }),
+    ],
     ['role_grant_revoke', () => root.client.role_grant_revoke({ actor_id: ada.actor_id, role_grant_id })],
   ]
   const state = () =>
     db.one(sql`
       select deleted_at, (select count(*) from auth_session where account_id = account.id) as sessions,
         (select count(*) from api_token where account_id = account.id) as tokens,
-        (select count(*) from role_grant where actor_id = ${ada.actor_id}::uuid and revoked_at is null) as roles
+        (select count(*) from role_grant where actor_id = ${ada.actor_id}::uuid and revoked_at is null) as roles,
+        (select count(*) from role_grant_offer where to_account_id = account.id) as offers
       from account where id = ${ada.id}::uuid`)
 
   it.each(methods)('%s, once the admin has lost the session or the role', async (method, call) => {
@@ -102,7 +108,7 @@ describe('a call of an admin about another account is refused', () => {
       return await asked
     }
     const revoked = 'update role_grant set revoked_at = now() where actor_id = $1'
-    expect(await ask(revoked, root.actor_id)).toBe('insufficient_permissions')
+    expect(await ask(revoked, root.actor_id)).toBe(withoutRole[method] ?? 'insufficient_permissions')
     await other.query('update role_grant set revoked_at = null where actor_id = $1', [root.actor_id])
     const ended = 'delete from auth_session where id = $1'
     expect(await ask(ended, sessionIn(root.cookie))).toBe('authentication_required')
