@@ -110,14 +110,45 @@ export const groups: Group[] = [
     file: 'src/accounts/locks.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
     mutants: [
-      ["if (type === 'session') return await lockWithSession(db, account.id, id)", ''],
-      ["if (type === 'api_token' && !(await holdToken(db, id))) throw", 'if (false) throw'],
+      ['await holdCredential(db, { account, credential })', ''],
+      ["type === 'session' ? await holdSession(db, account.id, id) : await holdToken(db, id)", 'true'],
     ],
   },
   {
     file: 'src/accounts/account_delete.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
-    mutants: [['await lockWithCredential(db, { account, credential })', '']],
+    mutants: [
+      ['await lockWithCredential(db, { account, credential })', ''],
+      ['else await lockForAdmin(db, target, { account, credential, actor })', ''],
+    ],
+  },
+  {
+    file: 'src/roles/admin.ts',
+    tests: ['src/sessions/ended-meanwhile.test.ts'],
+    mutants: [
+      ['await holdCredential(db, { account: admin, credential })', ''],
+      ['await requireAdmin(db, actor)', ''],
+    ],
+  },
+  {
+    file: 'src/offers/role_grant_offer_create.ts',
+    tests: ['src/sessions/ended-meanwhile.test.ts'],
+    mutants: [['await holdCredential(db, { account, credential })', '']],
+  },
+  {
+    file: 'src/roles/role_grant_revoke.ts',
+    tests: ['src/sessions/ended-meanwhile.test.ts'],
+    mutants: [['await holdCredential(db, { account, credential })', '']],
+  },
+  {
+    file: 'src/accounts/revoke-all.ts',
+    tests: ['src/sessions/ended-meanwhile.test.ts'],
+    mutants: [['await lockForAdmin(work.db, account_id, { account, actor, credential })', '']],
+  },
+  {
+    file: 'src/accounts/admin/account_undelete.ts',
+    tests: ['src/sessions/ended-meanwhile.test.ts'],
+    mutants: [['await lockForAdmin(db, account_id, { account, actor, credential })', '']],
   },
   {
     file: 'src/cells/access.ts',

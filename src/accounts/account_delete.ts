@@ -5,7 +5,7 @@ import { mutation } from '../core/declare.ts'
 import type { Detail } from '../core/operate.ts'
 import { account, operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
-import { requireOwnOrAdmin } from '../roles/admin.ts'
+import { lockForAdmin, requireOwnOrAdmin } from '../roles/admin.ts'
 import { OrNull, Uuid } from '../wire/types.ts'
 import { auditActors, endCredentials, guardEnding, lockAccountFor } from './ending.ts'
 import { lockWithCredential } from './locks.ts'
@@ -34,7 +34,7 @@ export const account_delete = mutation({
       await lockWithCredential(db, { account, credential })
       if (app.config.step_up === 'all' && credential.type === 'session')
         await requireFresh(app, db.rows, { account, credential })
-    }
+    } else await lockForAdmin(db, target, { account, credential, actor })
     const deleted = await tombstone(
       db,
       audit,

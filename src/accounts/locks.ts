@@ -65,14 +65,13 @@ export async function lockWithSession(
   return locked
 }
 
-/** As `lockWithSession`, for a request that may be made by API token too; the daemon token has no row. */
+/** As `lockWithSession`, for a request that may be made by API token too. */
 export async function lockWithCredential(
   db: Queryable,
-  { account, credential: { type, id } }: Pick<Caller, 'account' | 'credential'>,
+  { account, credential }: Pick<Caller, 'account' | 'credential'>,
 ): Promise<LockedAccount> {
-  if (type === 'session') return await lockWithSession(db, account.id, id)
   const locked = await lockLiveAccount(db, account.id, () => refusal('account_vanished'))
-  if (type === 'api_token' && !(await holdToken(db, id))) throw refusal('authentication_required')
+  await holdCredential(db, { account, credential })
   return locked
 }
 
@@ -104,6 +103,19 @@ export async function holdSession(
     where id = ${session_id} and account_id = ${account_id}::uuid
       and expires_at > statement_timestamp() for no key update`)
   return held !== undefined
+}
+
+/**
+ * As `holdSession`, for the credential of a request, whatever its type; the daemon token has no row. Refuses if it has
+ * ended.
+ */
+export async function holdCredential(
+  db: Queryable,
+  { account, credential: { type, id } }: Pick<Caller, 'account' | 'credential'>,
+): Promise<void> {
+  if (type === 'daemon_token') return
+  const isHeld = type === 'session' ? await holdSession(db, account.id, id) : await holdToken(db, id)
+  if (!isHeld) throw refusal('authentication_required')
 }
 
 const holdToken = (db: Queryable, token_id: string | null): Promise<object | undefined> =>

@@ -5,6 +5,7 @@ import type { Work } from '../core/mutate.ts'
 import type { Detail, Operating } from '../core/operate.ts'
 import { account, counted, operation } from '../core/operation.ts'
 import { type Sql, sql } from '../db/db.ts'
+import { lockForAdmin } from '../roles/admin.ts'
 import { Uuid } from '../wire/types.ts'
 import { noAccount } from './ending.ts'
 import { lockAccounts } from './locks.ts'
@@ -32,7 +33,8 @@ export function revokeAll(kind: Credentials) {
     input,
     output: z.object({ ok: z.literal(true), count: z.int() }),
     errors: ['account_not_found'],
-    async handler({ account_id }, { credential, ...work }) {
+    async handler({ account_id }, { account, actor, credential, ...work }) {
+      await lockForAdmin(work.db, account_id, { account, actor, credential })
       const count = await endAll(kind, work, account_id, { credential_type: credential.type })
       return { ok: true as const, count }
     },

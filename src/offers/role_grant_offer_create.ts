@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { lockAccounts, lockScope } from '../accounts/locks.ts'
+import { holdCredential, lockAccounts, lockScope } from '../accounts/locks.ts'
 import { requireAhead } from '../core/ahead.ts'
 import { mutation } from '../core/declare.ts'
 import { recorded } from '../core/mutate.ts'
@@ -56,7 +56,10 @@ export const role_grant_offer_create = mutation({
     const { assertApplicable } = checkScope(app.registry, wanted)
     return { wanted, assertApplicable, days: input.expires_in_days ?? daysDefault }
   },
-  async handler({ wanted, assertApplicable, days }, { app, account, actor, db, audit, notify, fail }) {
+  async handler(
+    { wanted, assertApplicable, days },
+    { app, account, actor, credential, db, audit, notify, fail },
+  ) {
     const { to_account_id, to_actor_id } = wanted
     await requireAhead(db, 'grant_expires_at', wanted.grant_expires_at)
     const spec = app.registry.role(wanted.role)
@@ -70,6 +73,7 @@ export const role_grant_offer_create = mutation({
     const live = await readLiveActors(db, to_actor_id === null ? [actor.id] : [actor.id, to_actor_id])
     const grantor = live.get(actor.id)
     if (!grantor) throw fail('account_vanished')
+    await holdCredential(db, { account, credential })
     if (!(await mayOffer(app, { phase: 'create', grantor, ...wanted })))
       throw refuse('role_grant_offer_not_authorized')
     if (to_account_id === account.id) throw refuse('role_grant_offer_self_target')

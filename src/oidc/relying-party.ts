@@ -60,7 +60,7 @@ export function createRelyingParty(
 
   const renewedAt = new Map<string, number>()
   /**
-   * A configuration other than the one that does not know a key, if there is one; the library caches keys for a minute.
+   * A newer configuration than the one that does not know a key, if there is one: the library caches keys for a minute.
    */
   const renewed = async (library: Library, provider: OidcProvider, old: Configuration) => {
     const { id } = provider

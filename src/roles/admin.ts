@@ -1,5 +1,7 @@
+import { holdCredential, type LockedAccount, lockAccounts } from '../accounts/locks.ts'
 import { activeGrant } from '../auth/active-grant.ts'
-import type { RoleGrant } from '../auth/identity.ts'
+import type { Caller } from '../auth/caller.ts'
+import type { Actor, RoleGrant } from '../auth/identity.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal, type ServiceError } from '../errors.ts'
 
@@ -25,6 +27,24 @@ export async function requireAdmin(db: Queryable, { id }: { id: string }): Promi
     from actor where id = ${id}::uuid and deleted_at is null`)
   if (!live) throw refusal('account_vanished')
   if (!live.is_admin) throw notAdmin()
+}
+
+export type Admin = Pick<Caller, 'account' | 'credential'> & { actor: Actor }
+
+/**
+ * Locks the account that an admin is about to change, and the account of the admin, whose credential or role may have
+ * ended by the time the locks are granted. Undefined if there is no such account.
+ */
+export async function lockForAdmin(
+  db: Queryable,
+  account_id: string,
+  { account: admin, credential, actor }: Admin,
+): Promise<LockedAccount | undefined> {
+  const locked = await lockAccounts(db, [account_id, admin.id])
+  if (!locked.has(admin.id)) throw refusal('account_vanished')
+  await holdCredential(db, { account: admin, credential })
+  await requireAdmin(db, actor)
+  return locked.get(account_id)
 }
 
 const notAdmin = (): ServiceError => refusal('insufficient_permissions', { required_roles: ['admin'] })

@@ -32,13 +32,21 @@ export const activeGrantsWhere = (db: Queryable, which: Sql): Promise<ActiveGran
     where ${activeGrant} and ${which}
     order by g.id`)
 
-/** Locks the account of an actor and reads the active grants that `which` selects; none for an unknown actor. */
-export async function lockActiveGrants(db: Queryable, actor_id: string, which: Sql): Promise<ActiveGrant[]> {
+/**
+ * Locks the account of an actor, in one statement with those in `others`, and reads the active grants that `which`
+ * selects; none for an unknown actor.
+ */
+export async function lockActiveGrants(
+  db: Queryable,
+  actor_id: string,
+  which: Sql,
+  others: readonly string[] = [],
+): Promise<ActiveGrant[]> {
   // An actor never changes its account, so no lock is needed to read it.
   const owner = await db.first<{ account_id: string }>(sql`
     select account_id from actor where id = ${actor_id}::uuid`)
   if (!owner) return []
-  await lockAccounts(db, [owner.account_id])
+  await lockAccounts(db, [owner.account_id, ...others])
   return await activeGrantsWhere(db, sql`g.actor_id = ${actor_id}::uuid and ${which}`)
 }
 

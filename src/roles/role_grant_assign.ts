@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { lockAccounts, lockScope } from '../accounts/locks.ts'
+import { lockScope } from '../accounts/locks.ts'
 import { requireAhead } from '../core/ahead.ts'
 import { mutation } from '../core/declare.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { OrNull, Timestamp, Uuid } from '../wire/types.ts'
-import { requireAdmin } from './admin.ts'
+import { lockForAdmin } from './admin.ts'
 import { attempted, auditConferred, confer } from './grants.ts'
 import { checkScope, RoleName, refuseDestroyed, ScopeKind } from './scope.ts'
 
@@ -44,7 +44,7 @@ export const role_grant_assign = mutation({
     const wanted = { ...named, to_actor_id, scope_kind, scope_id, expires_at }
     return { wanted, ...checkScope(app.registry, wanted) }
   },
-  async handler({ wanted, assertApplicable }, { app, actor, db, audit, fail }) {
+  async handler({ wanted, assertApplicable }, { app, account, actor, credential, db, audit, fail }) {
     const { to_account_id, to_actor_id, ...of } = wanted
     await requireAhead(db, 'expires_at', of.expires_at)
     const spec = app.registry.role(of.role)
@@ -54,9 +54,8 @@ export const role_grant_assign = mutation({
     }
     assertApplicable(spec)
     await lockScope(db, of)
-    const account = (await lockAccounts(db, [to_account_id])).get(to_account_id)
-    await requireAdmin(db, actor)
-    if (!account || account.deleted_at !== null) {
+    const to_account = await lockForAdmin(db, to_account_id, { account, actor, credential })
+    if (!to_account || to_account.deleted_at !== null) {
       if (to_actor_id !== null && !(await isActorOf(db, to_actor_id, to_account_id)))
         throw fail('role_grant_offer_actor_account_mismatch')
       throw fail('account_not_found')

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { holdCredential } from '../accounts/locks.ts'
 import { mutation } from '../core/declare.ts'
 import { recorded } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
@@ -16,8 +17,12 @@ export const role_grant_revoke = mutation({
   input: z.strictObject({ actor_id: Uuid, role_grant_id: Uuid, reason: OrNull(Text(500)) }),
   output: z.object({ ok: z.literal(true), revoked: z.literal(true) }),
   errors: ['role_grant_not_found', 'role_not_web_grantable', 'cannot_revoke_last_admin'],
-  async handler({ actor_id, role_grant_id, reason = null }, { app, actor, fail, ...work }) {
-    const [grant] = await lockActiveGrants(work.db, actor_id, sql`g.id = ${role_grant_id}::uuid`)
+  async handler(
+    { actor_id, role_grant_id, reason = null },
+    { app, account, actor, credential, fail, ...work },
+  ) {
+    const { db } = work
+    const [grant] = await lockActiveGrants(db, actor_id, sql`g.id = ${role_grant_id}::uuid`, [account.id])
     if (!grant) throw fail('role_grant_not_found')
     const refuse = (why: 'role_not_web_grantable' | 'cannot_revoke_last_admin') =>
       recorded(
@@ -27,9 +32,10 @@ export const role_grant_revoke = mutation({
         { target_actor_id: actor_id, target_account_id: grant.account_id },
       )
     if (!app.registry.grantable.includes(grant.role)) throw refuse('role_not_web_grantable')
-    if (await lastAdminAmong(work.db, [grant])) throw refuse('cannot_revoke_last_admin')
+    if (await lastAdminAmong(db, [grant])) throw refuse('cannot_revoke_last_admin')
     // Of two admins who revoke each other at once, the first succeeds.
-    await requireAdmin(work.db, actor)
+    await requireAdmin(db, actor)
+    await holdCredential(db, { account, credential })
     await endGrants(app, work, [grant], { cause: 'admin', revoked_by: actor.id, reason })
     return { ok: true as const, revoked: true as const }
   },

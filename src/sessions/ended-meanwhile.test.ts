@@ -65,6 +65,66 @@ it('a deletion by a token that is being ended is refused', async () => {
   expect(await reasonOf(ada.client.account_verify())).toBe('ok')
 })
 
+describe('a call of an admin about another account is refused', () => {
+  let root: TestAccount
+  let role_grant_id: string
+  beforeEach(async () => {
+    root = await test.account({ roles: ['admin'] })
+    await mint()
+  })
+  const about = (account_id = ada.id) => ({ account_id })
+  const withoutRole = { role_grant_offer_create: 'role_grant_offer_not_authorized' } as Record<string, string>
+  const methods: [string, () => Promise<unknown>][] = [
+    ['account_delete', () => root.client.account_delete(about())],
+    ['account_undelete', () => root.client.account_undelete(about())],
+    ['admin_session_revoke_all', () => root.client.admin_session_revoke_all(about())],
+    ['admin_token_revoke_all', () => root.client.admin_token_revoke_all(about())],
+    ['role_grant_assign', () => root.client.role_grant_assign({ to_account_id: ada.id, role: 'admin' })],
+    [
+      'role_grant_offer_create',
+      () => root.client.role_grant_offer_create({ to_account_id: ada.id, role: 'admin' }),
+    ],
+    ['role_grant_revoke', () => root.client.role_grant_revoke({ actor_id: ada.actor_id, role_grant_id })],
+  ]
+  const state = () =>
+    db.one(sql`
+      select deleted_at, (select count(*) from auth_session where account_id = account.id) as sessions,
+        (select count(*) from api_token where account_id = account.id) as tokens,
+        (select count(*) from role_grant where actor_id = ${ada.actor_id}::uuid and revoked_at is null) as roles,
+        (select count(*) from role_grant_offer where to_account_id = account.id) as offers
+      from account where id = ${ada.id}::uuid`)
+
+  it.each(methods)('%s, once the admin has lost the session or the role', async (method, call) => {
+    if (method === 'account_undelete') await ada.client.account_delete()
+    if (method === 'role_grant_revoke')
+      role_grant_id = (await test.roleGrant({ actor_id: ada.actor_id, role: 'admin' })).role_grant_id
+    const before = await state()
+    const ask = async (endsIt: string, id: string) => {
+      await other.begin('select from account where id = $1 for update', [ada.id])
+      const asked = reasonOf(call())
+      await Promise.race([asked, other.blocks(1)])
+      await other.query(endsIt, [id])
+      await other.commit()
+      return await asked
+    }
+    const revoked = 'update role_grant set revoked_at = now() where actor_id = $1'
+    expect(await ask(revoked, root.actor_id)).toBe(withoutRole[method] ?? 'insufficient_permissions')
+    await other.query('update role_grant set revoked_at = null where actor_id = $1', [root.actor_id])
+    const ended = 'delete from auth_session where id = $1'
+    expect(await ask(ended, sessionIn(root.cookie))).toBe('authentication_required')
+    expect(await state()).toEqual(before)
+  })
+
+  it('by an admin whom it would delete: of two who delete each other at once, the first succeeds', async () => {
+    const rex = await test.account({ roles: ['admin'] })
+    const [one, two] = await Promise.all([
+      reasonOf(root.client.account_delete(about(rex.id))),
+      reasonOf(rex.client.account_delete(about(root.id))),
+    ])
+    expect([one, two].sort()).toEqual(['authentication_required', 'ok'])
+  })
+})
+
 it('a query whose account is purged meanwhile is refused', async () => {
   await other.begin('lock table account_totp in access exclusive mode')
   const asked = reasonOf(ada.client.account_sign_in_get())

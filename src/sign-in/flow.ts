@@ -43,8 +43,8 @@ export async function beginFlow(
 }
 
 /**
- * Begins a flow in a transaction of its own, when it is the turn of the caller. The session of a flow that has one must
- * live.
+ * Begins a flow in a transaction of its own, when it is the turn of the caller. Refuses if the session that the flow is
+ * bound to has ended.
  */
 export const openFlow = (app: App, ip: string, flow: NewFlow): Promise<{ token: string; cookie: string }> => {
   const { account_id, session_id = null } = flow
@@ -99,7 +99,7 @@ export async function takeFlow(db: Queryable, token: string | null, kind: FlowKi
   return flow
 }
 
-/** Uses up the flow that a request goes on with, when it is the turn of its address: another may hold the flow. */
+/** Uses up the flow that a request continues. Its address waits its turn, because another request may hold the flow. */
 export const takeOwnFlow = (
   { app, flow, ip }: Pick<RouteContext<AuthSpec>, 'app' | 'flow' | 'ip'>,
   kind: FlowKind,

@@ -1,13 +1,11 @@
-import { holdSession, type LockedAccount, lockAccounts } from '../accounts/locks.ts'
+import type { LockedAccount } from '../accounts/locks.ts'
 import { holdsAnyOf } from '../auth/active-grant.ts'
-import type { Caller } from '../auth/caller.ts'
 import { requireFresh } from '../auth/fresh.ts'
-import type { Actor } from '../auth/identity.ts'
 import type { Configured } from '../auth/ways-in.ts'
 import { recorded } from '../core/mutate.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
-import { requireAdmin } from '../roles/admin.ts'
+import { type Admin, lockForAdmin } from '../roles/admin.ts'
 import { builtinRoles } from '../roles/scope.ts'
 
 /**
@@ -26,27 +24,22 @@ export const freshAdmin = {
   fresh: true,
 } as const
 
-type Admin = Pick<Caller, 'account' | 'credential'> & { actor: Actor }
 type TargetEvent = 'ticket_create' | 'account_update' | 'factor_remove'
 
 /**
- * Locks the live account whose sign-in an admin is about to change, and the account of the admin, whose session or role
- * may have ended, or lack a new second factor, by the time the locks are granted. Refuses with `account_not_found` or
- * `privileged_target`, each with a failure row of the event.
+ * As `lockForAdmin`, for a change of how a live account signs in: the session of the admin may also have grown stale, or
+ * lack a new second factor. Refuses with `account_not_found` or `privileged_target`, each with a failure row of the
+ * event.
  */
 export async function lockTarget(
   app: Configured,
   db: Queryable,
   event: TargetEvent,
   account_id: string,
-  { account: admin, credential, actor }: Admin,
+  admin: Admin,
 ): Promise<LockedAccount> {
-  const isSession = credential.type === 'session'
-  const locked = await lockAccounts(db, isSession ? [account_id, admin.id] : [account_id])
-  if (isSession && !(await holdSession(db, admin.id, credential.id))) throw refusal('authentication_required')
-  await requireFresh(app, db.rows, { account: admin, credential })
-  await requireAdmin(db, actor)
-  const account = locked.get(account_id)
+  const account = await lockForAdmin(db, account_id, admin)
+  await requireFresh(app, db.rows, admin)
   if (!account || account.deleted_at !== null) {
     const reason = 'account_not_found'
     throw recorded(event, refusal(reason), { reason, attempted_account_id: account_id })

@@ -4,7 +4,7 @@ import { mutation } from '../../core/declare.ts'
 import type { Detail } from '../../core/operate.ts'
 import { account, operation } from '../../core/operation.ts'
 import { type Queryable, sql } from '../../db/db.ts'
-import { requireAdmin } from '../../roles/admin.ts'
+import { lockForAdmin } from '../../roles/admin.ts'
 import { Uuid } from '../../wire/types.ts'
 import { auditActors, lockAccountFor } from '../ending.ts'
 import type { LockedAccount } from '../locks.ts'
@@ -18,11 +18,10 @@ export const account_undelete = mutation({
   input: z.strictObject({ account_id: Uuid }),
   output: z.object({ ok: z.literal(true), undeleted: z.boolean() }),
   errors: ['account_not_found'],
-  async handler({ account_id }, { actor, credential, db, audit }) {
+  async handler({ account_id }, { account, actor, credential, db, audit }) {
     const detail = { credential_type: credential.type }
+    await lockForAdmin(db, account_id, { account, actor, credential })
     const locked = await lockAccountFor(db, 'account_undelete', account_id, detail)
-    // The account may hold roles, which the caller must still be able to give.
-    await requireAdmin(db, actor)
     return { ok: true as const, undeleted: await restore(db, audit, locked, actor.id, detail) }
   },
 })
