@@ -16,6 +16,7 @@ export const words = {
   product: 'Cellkeep',
   cancel: 'Cancel',
   close: 'Close',
+  unsaved_question: 'Leave without saving? Your changes will be lost.',
   show: 'Show',
   save: 'Save',
   copy: 'Copy',
@@ -178,7 +179,7 @@ export const shell = {
   unreachable_title: 'The server does not answer',
   ended_title: 'You were signed out',
   ended:
-    'Your session expired or was ended elsewhere. The unsaved text of a cell is kept here until somebody else signs in; other forms start over.',
+    'Your session expired or was ended elsewhere. Unsaved text is kept here until somebody else signs in.',
   sign_in_again: 'Sign in again',
   new_version: 'A new version is running',
   reload: 'Reload',

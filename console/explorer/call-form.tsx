@@ -5,6 +5,7 @@ import { noticeEnd } from '../api/query.ts'
 import { acting, type Session, signedIn } from '../api/session.ts'
 import { explain } from '../copy/errors.ts'
 import { explorer } from '../copy/explorer.ts'
+import { useDraft } from '../lib/draft.ts'
 import { place, to } from '../lib/router.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
@@ -29,7 +30,8 @@ let mayChange = false
 /** A form for the parameters, the call, its result and its possible refusals. */
 export function CallForm({ method, shapes }: { method: Method; shapes: Shapes }) {
   const own = signedIn.value as Session
-  const [typed, setTyped] = useState<Typed>({})
+  const draft = useDraft<Typed>(`call ${method.name}`, {})
+  const typed = draft.form
   const [as, setAs] = useState(acting.peek() ?? '')
   const [isTried, setTried] = useState(false)
   const [isBusy, setBusy] = useState(false)
@@ -56,6 +58,7 @@ export function CallForm({ method, shapes }: { method: Method; shapes: Shapes })
     }
     try {
       done(await call(method.name as Name, sent.params as never, null), null)
+      draft.drop()
     } catch (error) {
       if (!(error instanceof CellkeepError)) throw error
       noticeEnd(error)
@@ -82,7 +85,7 @@ export function CallForm({ method, shapes }: { method: Method; shapes: Shapes })
             key={input.name}
             input={input}
             typed={typed}
-            onType={(path, text) => setTyped({ ...typed, [path]: text })}
+            onType={(path, text) => draft.set({ [path]: text })}
             fault={isTried ? fault : undefined}
           />
         ))}
