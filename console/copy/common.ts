@@ -147,6 +147,13 @@ export const times = {
 }
 
 /** The frame around every page. */
+const supersededBy = {
+  sibling_accepted: 'another offer of it was accepted.',
+  role_grant_revoked: 'the recipient lost that role.',
+  scope_destroyed: 'its place is gone.',
+  grantor_lost_authority: 'you may no longer give it.',
+}
+
 export const shell = {
   main: 'Main',
   home: 'Home',
@@ -192,6 +199,8 @@ export const shell = {
   offer_accepted: (role: string) => `Your offer of ${role} was accepted.`,
   offer_declined: (role: string, reason: string | null) =>
     reason ? `Your offer of ${role} was declined: “${reason}”` : `Your offer of ${role} was declined.`,
+  offer_superseded: (role: string, reason: keyof typeof supersededBy) =>
+    `Your offer of ${role} has ended: ${supersededBy[reason]}`,
   role_ended: (role: string, reason?: string) =>
     reason ? `Your role ${role} was ended: “${reason}”` : `Your role ${role} was ended.`,
 }
