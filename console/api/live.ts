@@ -78,6 +78,9 @@ function open(actor: string | null): void {
   own.on('role_grant_offer_declined', ({ offer }) =>
     toast(shell.offer_declined(offer.role, offer.decline_reason)),
   )
+  own.on('role_grant_offer_supersede', ({ offer, reason }) =>
+    toast(shell.offer_superseded(offer.role, reason)),
+  )
   own.on('role_grant_revoke', ({ role, reason }) => {
     toast(shell.role_ended(role, reason))
     void loadSession()

@@ -1,8 +1,9 @@
-import { computed, signal } from '@preact/signals'
+import { computed, effect, signal } from '@preact/signals'
 import type { z } from 'zod'
 import { CellkeepError } from '../../src/client/client.ts'
 import type { RoleGrantSummary as GrantSchema } from '../../src/roles/grants.ts'
 import { explain } from '../copy/errors.ts'
+import { draftsAreOf } from '../lib/draft.ts'
 import { isSame } from '../lib/json.ts'
 import { remembered } from '../lib/remembered.ts'
 import { toast } from '../ui/toast.tsx'
@@ -34,6 +35,7 @@ export const unreachable = signal<CellkeepError | null>(null)
 export const signedIn = computed(() => (session.value?.account ? (session.value as Session) : null))
 /** The account whose answers may be shown; undefined once the session has ended. */
 export const reader = computed(() => (isEnded.value ? undefined : signedIn.value?.account.id))
+effect(() => draftsAreOf(reader.value))
 /**
  * For work that takes a while: whether the same account is still signed in. An ended session counts as the same: the
  * socket may report its end before the call that ended it is answered.

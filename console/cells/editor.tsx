@@ -7,6 +7,7 @@ import { acting } from '../api/session.ts'
 import { cellLabel, cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
+import { draftOf, dropDraft, keepDraft } from '../lib/draft.ts'
 import { diff, isSame, type Json, type JsonObject } from '../lib/json.ts'
 import { checkData, placeOf } from '../lib/json-check.ts'
 import { leaveGuard, to } from '../lib/router.ts'
@@ -19,15 +20,16 @@ import { toast } from '../ui/toast.tsx'
 import type { Got } from './cell-page.tsx'
 import { ChangeList } from './change-list.tsx'
 import type { Mark } from './code-editor.ts'
-import { type Base, draftOf, dropDraft, keepDraft } from './draft.ts'
 import { JsonEditor } from './json-editor.tsx'
 import { problemText } from './problem-text.ts'
 import { ResolveConflict } from './resolve-conflict.tsx'
 
+type Base = { data: JsonObject; version: number }
+
 /** Edit, review the changes, save; a version that somebody else saved meanwhile is merged or asked about. */
 export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null; onClose(): void }) {
   const cell_id = got.cell.id
-  const [kept, setKept] = useState(() => draftOf(cell_id))
+  const [kept, setKept] = useState(() => draftOf<{ base: Base; text: string }>(cell_id))
   // The data that the text began from, and the version that a save expects.
   const [base, setBase] = useState<Base>(() => kept?.base ?? baseOf(got))
   const [text, setText] = useState(() => kept?.text ?? textOf(got.cell.data))
@@ -53,7 +55,7 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
   }, [checked, refused])
   const isDirty = !data || changes.length > 0
   useLeaveGuard(isDirty, cell_id)
-  useEffect(() => (isDirty ? keepDraft(cell_id, base, text) : dropDraft(cell_id)), [isDirty, base, text])
+  useEffect(() => (isDirty ? keepDraft(cell_id, { base, text }) : dropDraft(cell_id)), [isDirty, base, text])
   useLayoutEffect(() => {
     // The editor, which had the focus, is hidden during the review.
     if (isReviewing && document.activeElement?.closest('[hidden]'))
@@ -110,7 +112,7 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
     review(true)
   }
   const cancel = (): void => {
-    if (!isDirty || confirm(cells.unsaved_question)) close()
+    if (!isDirty || confirm(words.unsaved_question)) close()
   }
   const startOver = (): void => {
     setKept(null)
@@ -211,7 +213,7 @@ function useLeaveGuard(isDirty: boolean, cell_id: string): void {
   useEffect(() => {
     if (!isDirty) return
     leaveGuard.ask = () => {
-      const isSure = confirm(cells.unsaved_question)
+      const isSure = confirm(words.unsaved_question)
       if (isSure) dropDraft(cell_id)
       return isSure
     }

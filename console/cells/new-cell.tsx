@@ -1,23 +1,23 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { useSend } from '../api/send.ts'
 import { cells } from '../copy/cells.ts'
+import { draftOf, dropDraft, keepDraft } from '../lib/draft.ts'
 import { checkData, type Problem } from '../lib/json-check.ts'
 import { go, to } from '../lib/router.ts'
 import { Choices, Field, TextArea } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { toast } from '../ui/toast.tsx'
-import { draftOf, dropDraft, keepDraft } from './draft.ts'
 import { problemText } from './problem-text.ts'
 
 type Form = { label: string; kind: string; visibility: 'private' | 'public' }
 const blank: Form = { label: '', kind: '', visibility: 'private' }
 const empty = '{\n}'
-/** Stands for its id among the drafts; the other fields of the form stand for the cell that is edited. */
+/** Stands for its id among the drafts. */
 const draft = 'new'
 
 export function NewCell({ onClose }: { onClose(): void }) {
-  const [kept] = useState(() => draftOf(draft))
-  const [form, setForm] = useState((kept?.base.data ?? blank) as Form)
+  const [kept] = useState(() => draftOf<{ form: Form; text: string }>(draft))
+  const [form, setForm] = useState(kept?.form ?? blank)
   const [text, setText] = useState(kept?.text ?? empty)
   const { label, kind, visibility } = form
   const [isSent, setSent] = useState(false)
@@ -37,12 +37,8 @@ export function NewCell({ onClose }: { onClose(): void }) {
     go(to(`/cells/${made.cell.id}`))
   }
   const isDirty = text !== empty || label !== '' || kind !== '' || visibility !== blank.visibility
-  useEffect(
-    () => (isDirty ? keepDraft(draft, { data: form, version: 0 }, text) : dropDraft(draft)),
-    [isDirty, form, text],
-  )
+  useEffect(() => (isDirty ? keepDraft(draft, { form, text }) : dropDraft(draft)), [isDirty, form, text])
   const close = (): void => {
-    if (isDirty && !create.isBusy && !confirm(cells.unsaved_question)) return
     dropDraft(draft)
     onClose()
   }
@@ -51,6 +47,7 @@ export function NewCell({ onClose }: { onClose(): void }) {
       title={cells.new_cell}
       size="full"
       onClose={close}
+      isDirty={isDirty}
       verb={cells.create}
       of={create}
       onSubmit={() => void submit()}

@@ -10,6 +10,7 @@ import { acting } from '../api/session.ts'
 import { cellLabel, cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
+import { useDraft } from '../lib/draft.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
@@ -152,19 +153,24 @@ function useRemove(source_id: string) {
 }
 
 function AddRelation({ source_id }: { source_id: string }) {
-  const [name, setName] = useState('')
+  const { form, set } = useDraft('relation', { name: '' })
   const [target_id, setTarget] = useState('')
   const add = useSend('cell_field_set', { spoils, done: () => toast(cells.relation_added) })
   const submit = async (): Promise<void> => {
-    if (!target_id || !(await add.send({ source_id, name: name.trim(), target_id }))) return
-    setName('')
+    if (!target_id || !(await add.send({ source_id, name: form.name.trim(), target_id }))) return
+    set({ name: '' })
     setTarget('')
   }
   return (
     <Form class="card stack" onSubmit={submit}>
       <Fault text={add.error && explain(add.error)} />
       <div class="share-form">
-        <Field label={cells.relation_name} value={name} onInput={setName} autocomplete="off" />
+        <Field
+          label={cells.relation_name}
+          value={form.name}
+          onInput={(name) => set({ name })}
+          autocomplete="off"
+        />
         <CellPicker label={cells.relation_target} value={target_id} onChange={setTarget} />
         <Button type="submit" isBusy={add.isBusy} wait={add.wait} disabled={!target_id && cells.cell_missing}>
           {cells.add_relation}

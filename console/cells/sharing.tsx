@@ -8,6 +8,7 @@ import { isAdmin } from '../api/session.ts'
 import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
+import { useDraft } from '../lib/draft.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field, SelectField } from '../ui/field.tsx'
@@ -109,10 +110,10 @@ const principalOf = ({ actor_id, role, scope_id }: Grant) =>
   actor_id ? { actor_id } : { role: role ?? '', ...(scope_id && { scope_id }) }
 
 function ShareForm({ cell_id }: { cell_id: string }) {
-  const [who, setWho] = useState<'person' | 'role'>('person')
   const [actor_id, setActor] = useState('')
-  const [role, setRole] = useState('')
-  const [scope_id, setScope] = useState('')
+  const { form, isDirty, set } = useDraft('share', { role: '', scope_id: '' })
+  const { role, scope_id } = form
+  const [who, setWho] = useState<'person' | 'role'>(isDirty ? 'role' : 'person')
   const [level, setLevel] = useState<Level>('viewer')
   const share = useSend('cell_grant_create', { spoils, done: () => toast(cells.shared_now) })
   const roles =
@@ -125,7 +126,7 @@ function ShareForm({ cell_id }: { cell_id: string }) {
       who === 'person' ? { actor_id } : { role, ...(scope_id.trim() && { scope_id: scope_id.trim() }) }
     if (!(await share.send({ cell_id, level, principal }))) return
     setActor('')
-    setScope('')
+    set({ role: '', scope_id: '' })
   }
   return (
     <Form class="card stack" onSubmit={submit}>
@@ -152,12 +153,23 @@ function ShareForm({ cell_id }: { cell_id: string }) {
                   { value: '', label: '' },
                   ...[...new Set(roles)].map((value) => ({ value, label: value })),
                 ]}
-                onChange={setRole}
+                onChange={(role) => set({ role })}
               />
             ) : (
-              <Field label={cells.role_name} value={role} onInput={setRole} autocomplete="off" />
+              <Field
+                label={cells.role_name}
+                value={role}
+                onInput={(role) => set({ role })}
+                autocomplete="off"
+              />
             )}
-            <Field label={cells.role_scope} value={scope_id} onInput={setScope} autocomplete="off" mono />
+            <Field
+              label={cells.role_scope}
+              value={scope_id}
+              onInput={(scope_id) => set({ scope_id })}
+              autocomplete="off"
+              mono
+            />
           </>
         )}
         <SelectField label={cells.level} value={level} options={levels} onChange={setLevel} />

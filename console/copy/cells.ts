@@ -71,7 +71,6 @@ export const cells = {
   keep_editing: 'Back',
   changes: (n: number) => count(n, 'change'),
   editor_label: 'JSON of the cell',
-  unsaved_question: 'Leave without saving? Your changes will be lost.',
   added: 'added',
   removed: 'removed',
   replaced: 'changed',

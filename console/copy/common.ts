@@ -16,6 +16,7 @@ export const words = {
   product: 'Cellkeep',
   cancel: 'Cancel',
   close: 'Close',
+  unsaved_question: 'Leave without saving? Your changes will be lost.',
   show: 'Show',
   save: 'Save',
   copy: 'Copy',
@@ -146,6 +147,13 @@ export const times = {
 }
 
 /** The frame around every page. */
+const supersededBy = {
+  sibling_accepted: 'another offer of it was accepted.',
+  role_grant_revoked: 'the recipient lost that role.',
+  scope_destroyed: 'its place is gone.',
+  grantor_lost_authority: 'you may no longer give it.',
+}
+
 export const shell = {
   main: 'Main',
   home: 'Home',
@@ -178,7 +186,7 @@ export const shell = {
   unreachable_title: 'The server does not answer',
   ended_title: 'You were signed out',
   ended:
-    'Your session expired or was ended elsewhere. The unsaved text of a cell is kept here until somebody else signs in; other forms start over.',
+    'Your session expired or was ended elsewhere. Unsaved text is kept here until somebody else signs in.',
   sign_in_again: 'Sign in again',
   new_version: 'A new version is running',
   reload: 'Reload',
@@ -191,6 +199,8 @@ export const shell = {
   offer_accepted: (role: string) => `Your offer of ${role} was accepted.`,
   offer_declined: (role: string, reason: string | null) =>
     reason ? `Your offer of ${role} was declined: “${reason}”` : `Your offer of ${role} was declined.`,
+  offer_superseded: (role: string, reason: keyof typeof supersededBy) =>
+    `Your offer of ${role} has ended: ${supersededBy[reason]}`,
   role_ended: (role: string, reason?: string) =>
     reason ? `Your role ${role} was ended: “${reason}”` : `Your role ${role} was ended.`,
 }

@@ -5,6 +5,7 @@ import { noticeEnd } from '../api/query.ts'
 import { acting, type Session, signedIn } from '../api/session.ts'
 import { explain } from '../copy/errors.ts'
 import { explorer } from '../copy/explorer.ts'
+import { useDraft } from '../lib/draft.ts'
 import { place, to } from '../lib/router.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
@@ -23,13 +24,14 @@ import { inputOf, paramsOf, type Shapes, type Typed } from './schema.ts'
 
 type Answer = { ms: number; value: unknown; fault: string | null }
 
-/** Confirmed once per visit, before the first call that changes something. */
-let mayChange = false
+/** The actor as which somebody has confirmed, once per visit, to call what changes something. */
+let confirmedAs: string | undefined
 
 /** A form for the parameters, the call, its result and its possible refusals. */
 export function CallForm({ method, shapes }: { method: Method; shapes: Shapes }) {
   const own = signedIn.value as Session
-  const [typed, setTyped] = useState<Typed>({})
+  const draft = useDraft<Typed>(`call ${method.name}`, {})
+  const typed = draft.form
   const [as, setAs] = useState(acting.peek() ?? '')
   const [isTried, setTried] = useState(false)
   const [isBusy, setBusy] = useState(false)
@@ -43,6 +45,8 @@ export function CallForm({ method, shapes }: { method: Method; shapes: Shapes })
     [method, shapes],
   )
   const takesActor = own.actors.length > 1 && method.params.some(({ name }) => name === 'acting')
+  const actor = takesActor ? own.actors.find(({ id }) => id === as) : own.actor
+  const doer = actor?.id ?? own.account.id
   const changes = method['x-side-effects'] === true
   const read = paramsOf(inputs, typed)
   const fault = read.fault && { ...read.fault, message: explorer.unreadable }
@@ -56,6 +60,7 @@ export function CallForm({ method, shapes }: { method: Method; shapes: Shapes })
     }
     try {
       done(await call(method.name as Name, sent.params as never, null), null)
+      draft.drop()
     } catch (error) {
       if (!(error instanceof CellkeepError)) throw error
       noticeEnd(error)
@@ -65,7 +70,7 @@ export function CallForm({ method, shapes }: { method: Method; shapes: Shapes })
   const submit = (): void => {
     setTried(true)
     if (fault) return
-    if (changes && !mayChange) ask(true)
+    if (changes && confirmedAs !== doer) ask(true)
     else void run()
   }
   const tab = place.value.query.get('tab') ?? ''
@@ -82,7 +87,7 @@ export function CallForm({ method, shapes }: { method: Method; shapes: Shapes })
             key={input.name}
             input={input}
             typed={typed}
-            onType={(path, text) => setTyped({ ...typed, [path]: text })}
+            onType={(path, text) => draft.set({ [path]: text })}
             fault={isTried ? fault : undefined}
           />
         ))}
@@ -140,14 +145,14 @@ export function CallForm({ method, shapes }: { method: Method; shapes: Shapes })
           verb={explorer.call}
           kind="primary"
           onConfirm={() => {
-            mayChange = true
+            confirmedAs = doer
             ask(false)
             void run()
           }}
           onClose={() => ask(false)}
         >
           <p>
-            <Text long>{explorer.change_about(own.actor?.name ?? '', method.name)}</Text>
+            <Text long>{explorer.change_about(actor?.name ?? '', method.name)}</Text>
           </p>
         </Confirm>
       )}

@@ -7,6 +7,7 @@ import { loadSession, type Session, signedIn } from '../api/session.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { inbox } from '../copy/inbox.ts'
+import { useDraft } from '../lib/draft.ts'
 import { shortTime } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
@@ -104,13 +105,13 @@ const whereOf = ({ scope_kind, scope_id }: Offer): string =>
   scope_id ? `${scope_kind} ${shortId(scope_id)}` : words.everywhere
 
 function Decline({ offer, onClose }: { offer: Offer; onClose(): void }) {
-  const [reason, setReason] = useState('')
+  const { form, set, isDirty } = useDraft(`decline ${offer.offer_id}`, { reason: '' })
   const decline = useSend('role_grant_offer_decline', {
     spoils,
     done: () => toast(inbox.declined(offer.role)),
   })
   const confirm = async (): Promise<void> => {
-    if (await decline.send({ offer_id: offer.offer_id, reason: reason.trim() || null })) onClose()
+    if (await decline.send({ offer_id: offer.offer_id, reason: form.reason.trim() || null })) onClose()
   }
   return (
     <Confirm
@@ -119,11 +120,18 @@ function Decline({ offer, onClose }: { offer: Offer; onClose(): void }) {
       kind="primary"
       onConfirm={() => void confirm()}
       onClose={onClose}
+      isDirty={isDirty}
       isBusy={decline.isBusy}
       wait={decline.wait}
       fault={decline.error && explain(decline.error)}
     >
-      <TextArea label={inbox.reason} value={reason} onInput={setReason} maxlength={500} rows={2} />
+      <TextArea
+        label={inbox.reason}
+        value={form.reason}
+        onInput={(reason) => set({ reason })}
+        maxlength={500}
+        rows={2}
+      />
     </Confirm>
   )
 }

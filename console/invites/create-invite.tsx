@@ -4,6 +4,7 @@ import { useSend } from '../api/send.ts'
 import { server } from '../api/server.ts'
 import { words } from '../copy/common.ts'
 import { invites } from '../copy/invites.ts'
+import { useDraft } from '../lib/draft.ts'
 import { Button } from '../ui/button.tsx'
 import { EndField, endIn, endOf } from '../ui/date-field.tsx'
 import { Dialog } from '../ui/dialog.tsx'
@@ -23,9 +24,8 @@ export function linkOf({ email, username }: { email: string | null; username: st
 }
 
 export function CreateInvite({ onClose }: { onClose(): void }) {
-  const [email, setEmail] = useState('')
-  const [username, setUsername] = useState('')
-  const [end, setEnd] = useState(endIn('30'))
+  const { form, set, isDirty, drop } = useDraft('invite', { email: '', username: '', end: endIn('30') })
+  const { email, username, end } = form
   const [isSent, setSent] = useState(false)
   const [made, setMade] = useState<Output<'invite_create'> | null>(null)
   const create = useSend('invite_create', {
@@ -46,6 +46,7 @@ export function CreateInvite({ onClose }: { onClose(): void }) {
       expires_at,
     })
     if (!result) return
+    drop()
     if (result.link === null && server.invite_claim === 'match') setMade(result)
     else onClose()
   }
@@ -77,6 +78,7 @@ export function CreateInvite({ onClose }: { onClose(): void }) {
       title={invites.new_title}
       size="full"
       onClose={onClose}
+      isDirty={isDirty}
       verb={invites.create}
       of={create}
       onSubmit={() => void submit()}
@@ -85,13 +87,18 @@ export function CreateInvite({ onClose }: { onClose(): void }) {
         label={invites.email}
         type="email"
         value={email}
-        onInput={setEmail}
+        onInput={(email) => set({ email })}
         autocomplete="off"
         autofocus
         fault={isSent && isEmpty ? invites.one_of : null}
       />
-      <Field label={invites.username} value={username} onInput={setUsername} autocomplete="off" />
-      <EndField value={end} onChange={setEnd} isSent={isSent} />
+      <Field
+        label={invites.username}
+        value={username}
+        onInput={(username) => set({ username })}
+        autocomplete="off"
+      />
+      <EndField value={end} onChange={(end) => set({ end })} isSent={isSent} />
     </FormDialog>
   )
 }

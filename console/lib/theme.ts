@@ -8,10 +8,13 @@ export const theme = look('theme')
 /** How close rows are; on touch screens they stay as they are. */
 export const density = look('density')
 
-/** Stored by the browser, and passed to the style sheets. */
+/** Stored by the browser, for all its tabs, and passed to the style sheets. */
 function look(name: 'theme' | 'density'): Signal<string> {
   const value = remembered(name)
   const { dataset } = document.documentElement
+  addEventListener('storage', ({ key, newValue }) => {
+    if (key === `cellkeep.${name}`) value.value = newValue ?? ''
+  })
   effect(() => {
     if (value.value) dataset[name] = value.value
     else delete dataset[name]

@@ -4,6 +4,7 @@ import { factorAdded, noticeEnd } from '../api/query.ts'
 import { useRun } from '../api/run.ts'
 import { freshly, useSend } from '../api/send.ts'
 import { security } from '../copy/security.ts'
+import { useDraft } from '../lib/draft.ts'
 import { createPasskey } from '../lib/webauthn.ts'
 import { Fault } from '../ui/fault.tsx'
 import { Checkbox } from '../ui/field.tsx'
@@ -19,8 +20,8 @@ type Props = {
 }
 
 export function AddPasskey({ isNeeded, onClose }: Props) {
-  const [name, setName] = useState('')
-  const [isSecond, setSecond] = useState(isNeeded)
+  const { form, set, isDirty } = useDraft('passkey', { name: '', isSecond: isNeeded })
+  const { name, isSecond } = form
   const [isSent, setSent] = useState(false)
   const [isStopped, setStopped] = useState(false)
   const begin = useSend('account_passkey_register_begin')
@@ -59,11 +60,16 @@ export function AddPasskey({ isNeeded, onClose }: Props) {
         error: begin.error ?? finish.error,
       }}
       onClose={onClose}
+      isDirty={isDirty}
       onSubmit={() => void submit()}
     >
       <Fault text={isStopped ? security.passkey_stopped : null} />
-      <PasskeyName value={name} onInput={setName} isChecked={isSent} />
-      <Checkbox label={security.passkey_second} checked={isSecond} onChange={setSecond} />
+      <PasskeyName value={name} onInput={(name) => set({ name })} isChecked={isSent} />
+      <Checkbox
+        label={security.passkey_second}
+        checked={isSecond}
+        onChange={(isSecond) => set({ isSecond })}
+      />
     </FormDialog>
   )
 }

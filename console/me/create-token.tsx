@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { useCall } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { me } from '../copy/me.ts'
+import { useDraft } from '../lib/draft.ts'
 import { daysOf, EndField, endIn } from '../ui/date-field.tsx'
 import { Choices, Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
@@ -10,14 +11,13 @@ import { showSecret } from '../ui/secret.tsx'
 import { MethodPicker } from './method-picker.tsx'
 
 type Scope = 'read_only' | 'methods' | 'full'
+const blank = { name: '', scope: 'read_only' as Scope, methods: [] as string[], end: endIn('30') }
 const scopes = (['read_only', 'methods', 'full'] as const).map((value) => ({ value, ...me.scopes[value] }))
 
 /** Asks for the purpose of the token; the secret is shown once. */
 export function CreateToken({ onClose }: { onClose(): void }) {
-  const [name, setName] = useState('')
-  const [scope, setScope] = useState<Scope>('read_only')
-  const [methods, setMethods] = useState<string[]>([])
-  const [end, setEnd] = useState(endIn('30'))
+  const { form, set, isDirty } = useDraft('token', blank)
+  const { name, scope, methods, end } = form
   const [isSent, setSent] = useState(false)
   const cap = useCall('registry_list', {}).data?.caps.max_tokens
   const tokens = useCall('account_token_list', {}).data?.tokens ?? []
@@ -43,6 +43,7 @@ export function CreateToken({ onClose }: { onClose(): void }) {
       title={me.new_token}
       size="full"
       onClose={onClose}
+      isDirty={isDirty}
       verb={me.create}
       of={create}
       onSubmit={() => void submit()}
@@ -52,21 +53,21 @@ export function CreateToken({ onClose }: { onClose(): void }) {
         label={me.token_name}
         hint={me.token_name_hint}
         value={name}
-        onInput={setName}
+        onInput={(name) => set({ name })}
         fault={isSent && !name.trim() ? me.token_name_missing : null}
         autocomplete="off"
         maxlength={64}
         autofocus
       />
-      <Choices label={me.may_do} value={scope} options={scopes} onChange={setScope} />
+      <Choices label={me.may_do} value={scope} options={scopes} onChange={(scope) => set({ scope })} />
       {scope === 'methods' && (
         <MethodPicker
           chosen={methods}
-          onChange={setMethods}
+          onChange={(methods) => set({ methods })}
           fault={isSent && isMissing ? me.no_method_chosen : null}
         />
       )}
-      <EndField value={end} onChange={setEnd} isSent={isSent} inDays />
+      <EndField value={end} onChange={(end) => set({ end })} isSent={isSent} inDays />
       {end.choice === 'never' && <Note kind="warn">{me.never_warning}</Note>}
     </FormDialog>
   )

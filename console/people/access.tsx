@@ -8,6 +8,7 @@ import { type RoleGrant, signedIn } from '../api/session.ts'
 import { origin, words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { people } from '../copy/people.ts'
+import { useDraft } from '../lib/draft.ts'
 import { to } from '../lib/router.ts'
 import { shortTime } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
@@ -139,13 +140,13 @@ function History({ account_id }: { account_id: string }) {
 }
 
 function EndRole({ grant, name, onClose }: { grant: RoleGrant; name: string; onClose(): void }) {
-  const [reason, setReason] = useState('')
+  const { form, set, isDirty } = useDraft(`end ${grant.id}`, { reason: '' })
   const revoke = useSend('role_grant_revoke', {
     spoils: spoiltByRole,
     done: () => toast(people.ended(grant.role)),
   })
   const confirm = async (): Promise<void> => {
-    const sent = { actor_id: grant.actor_id, role_grant_id: grant.id, reason: reason.trim() || null }
+    const sent = { actor_id: grant.actor_id, role_grant_id: grant.id, reason: form.reason.trim() || null }
     if (await revoke.send(sent)) onClose()
   }
   return (
@@ -154,12 +155,19 @@ function EndRole({ grant, name, onClose }: { grant: RoleGrant; name: string; onC
       verb={people.end_verb(grant.role)}
       onConfirm={() => void confirm()}
       onClose={onClose}
+      isDirty={isDirty}
       isBusy={revoke.isBusy}
       wait={revoke.wait}
       fault={revoke.error && explain(revoke.error)}
     >
       <p>{people.end_about(grant.role, name)}</p>
-      <TextArea label={people.end_reason(name)} value={reason} onInput={setReason} maxlength={500} rows={2} />
+      <TextArea
+        label={people.end_reason(name)}
+        value={form.reason}
+        onInput={(reason) => set({ reason })}
+        maxlength={500}
+        rows={2}
+      />
     </Confirm>
   )
 }

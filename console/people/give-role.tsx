@@ -3,6 +3,7 @@ import { useCall } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { type Session, signedIn } from '../api/session.ts'
 import { people } from '../copy/people.ts'
+import { useDraft } from '../lib/draft.ts'
 import { place } from '../lib/router.ts'
 import { shortTime } from '../lib/time.ts'
 import { isUuid } from '../lib/uuid.ts'
@@ -18,6 +19,16 @@ type AnswerDays = keyof typeof people.answer_days
 const optionsOf = <K extends string>(texts: Record<K, string>) =>
   (Object.keys(texts) as K[]).map((value) => ({ value, label: texts[value] }))
 
+const blank = {
+  where: 'everywhere' as 'everywhere' | 'scope',
+  chosenKind: '',
+  scopeId: '',
+  end: endIn('never'),
+  how: 'offer' as 'offer' | 'assign',
+  answer: '30' as AnswerDays,
+  note: '',
+}
+
 /** Offers a role, so that the person decides, or assigns it at once. */
 export function GiveRole({ person, onClose }: { person: Person; onClose(): void }) {
   const { account, actors } = person
@@ -25,15 +36,12 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
   const own = signedIn.value as Session
   const registry = useCall('registry_list', {}).data
   const roles = (registry?.roles ?? []).filter(({ grant_paths }) => grant_paths.includes('admin'))
-  const [role, setRole] = useState(place.value.query.get('role') ?? '')
-  const [where, setWhere] = useState<'everywhere' | 'scope'>('everywhere')
-  const [chosenKind, setKind] = useState('')
-  const [scopeId, setScopeId] = useState('')
-  const [end, setEnd] = useState(endIn('never'))
-  const [how, setHow] = useState<'offer' | 'assign'>('offer')
-  const [answer, setAnswer] = useState<AnswerDays>('30')
-  const [note, setNote] = useState('')
-  const [actorId, setActorId] = useState(actors.length === 1 ? (actors[0]?.id ?? '') : '')
+  const { form, set, isDirty } = useDraft('give', {
+    ...blank,
+    role: place.value.query.get('role') ?? '',
+    actorId: actors.length === 1 ? (actors[0]?.id ?? '') : '',
+  })
+  const { role, where, chosenKind, scopeId, end, how, answer, note, actorId } = form
   const [isSent, setSent] = useState(false)
   const spoils = [...spoiltByRole, 'role_grant_offer_history'] as const
   const offer = useSend('role_grant_offer_create', {
@@ -83,6 +91,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
       title={people.give_to(name)}
       size="full"
       onClose={onClose}
+      isDirty={isDirty}
       verb={mode === 'offer' ? people.offer_verb(role) : people.assign_verb(role)}
       of={sending}
       onSubmit={() => void submit()}
@@ -94,10 +103,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
           { value: '', label: people.choose },
           ...roles.map(({ name }) => ({ value: name, label: name })),
         ]}
-        onChange={(next) => {
-          setRole(next)
-          setKind('')
-        }}
+        onChange={(role) => set({ role, chosenKind: '' })}
         hint={
           spec ? (
             spec.description
@@ -117,7 +123,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
             { value: '', label: mode === 'offer' ? people.any_actor : people.choose_actor },
             ...actors.map(({ id, name }) => ({ value: id, label: name })),
           ]}
-          onChange={setActorId}
+          onChange={(actorId) => set({ actorId })}
           fault={isSent && isForNobody ? people.actor_missing : null}
         />
       )}
@@ -129,7 +135,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
             { value: 'everywhere', ...people.everywhere },
             { value: 'scope', ...people.scope },
           ]}
-          onChange={setWhere}
+          onChange={(where) => set({ where })}
         />
       )}
       {isScoped && (
@@ -138,13 +144,13 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
             label={people.scope_kind}
             value={kind}
             options={kinds.map((value) => ({ value, label: value }))}
-            onChange={setKind}
+            onChange={(chosenKind) => set({ chosenKind })}
           />
           <Field
             label={people.scope_id}
             hint={people.scope_id_hint}
             value={scopeId}
-            onInput={setScopeId}
+            onInput={(scopeId) => set({ scopeId })}
             autocomplete="off"
             mono
             fault={isSent && !isPlaced ? people.scope_wrong : null}
@@ -158,7 +164,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
           )}
         </Note>
       )}
-      <EndField value={end} onChange={setEnd} isSent={isSent} />
+      <EndField value={end} onChange={(end) => set({ end })} isSent={isSent} />
       <Choices
         label={people.how}
         value={mode}
@@ -166,7 +172,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
           { value: 'offer', ...people.offer(name), disabled: mode === 'assign' && !isHeld && role !== '' },
           { value: 'assign', ...people.assign },
         ]}
-        onChange={setHow}
+        onChange={(how) => set({ how })}
       />
       {role && !isHeld && <p class="soft small">{people.cannot_offer(role)}</p>}
       {mode === 'offer' && (
@@ -176,13 +182,13 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
             label={people.answer_by}
             value={answer}
             options={optionsOf(people.answer_days)}
-            onChange={setAnswer}
+            onChange={(answer) => set({ answer })}
           />
           <TextArea
             label={people.note}
             hint={people.note_hint(name)}
             value={note}
-            onInput={setNote}
+            onInput={(note) => set({ note })}
             maxlength={500}
             rows={2}
           />

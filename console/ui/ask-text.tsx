@@ -1,4 +1,5 @@
-import { useState } from 'preact/hooks'
+import { useLayoutEffect } from 'preact/hooks'
+import { useDraft } from '../lib/draft.ts'
 import { Field, type FieldProps } from './field.tsx'
 import { FormDialog, type FormDialogProps } from './form-dialog.tsx'
 
@@ -15,17 +16,15 @@ export function AskText({
   children,
   ...field
 }: Omit<FieldProps, 'value' | 'onInput' | 'fault'> &
-  Omit<FormDialogProps, 'about' | 'size' | 'disabled' | 'onSubmit'> & {
+  Omit<FormDialogProps, 'about' | 'size' | 'disabled' | 'isDirty' | 'onSubmit'> & {
     about?: string
     initial: string
     onSubmit(text: string): void
     onChange?(text: string): void
   }) {
-  const [text, setText] = useState(initial)
-  const change = (to: string): void => {
-    setText(to)
-    onChange?.(to)
-  }
+  const { form, set, isDirty } = useDraft(title, { text: initial })
+  const { text } = form
+  useLayoutEffect(() => onChange?.(text), [text])
   return (
     <FormDialog
       title={title}
@@ -34,8 +33,9 @@ export function AskText({
       of={of}
       onSubmit={() => onSubmit(text.trim())}
       onClose={onClose}
+      isDirty={isDirty}
     >
-      <Field autocomplete="off" {...field} value={text} onInput={change} autofocus />
+      <Field autocomplete="off" {...field} value={text} onInput={(text) => set({ text })} autofocus />
       {children}
     </FormDialog>
   )

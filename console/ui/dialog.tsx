@@ -91,6 +91,12 @@ export function Dialog({
   )
 }
 
+/** Asks before closing loses what was typed; while it is sent, nothing is lost. */
+export const askingFirst =
+  (onClose: () => void, isDirty: boolean | undefined, isBusy: boolean | undefined) => (): void => {
+    if (!isDirty || isBusy || confirm(words.unsaved_question)) onClose()
+  }
+
 type ConfirmProps = {
   /** The question. */
   title: string
@@ -105,6 +111,8 @@ type ConfirmProps = {
   fault?: string | null
   /** The name to be typed; null: nobody else is concerned. */
   name?: string | null
+  /** Closing would lose what was typed. */
+  isDirty?: boolean
   onConfirm(): void
   onClose(): void
 }
@@ -119,21 +127,23 @@ export function Confirm({
   verb,
   kind = 'sure',
   name,
+  isDirty,
   onConfirm,
   onClose,
   ...rest
 }: ConfirmProps) {
+  const close = askingFirst(onClose, isDirty, rest.isBusy)
   const [typed, setTyped] = useState('')
   const label = name != null && words.type_name(name)
   const isOff = rest.disabled || (label && typed.trim() !== name.trim() && label)
   return (
     <Dialog
       title={title}
-      onClose={onClose}
+      onClose={close}
       onSubmit={() => !isOff && !rest.isBusy && !rest.wait && onConfirm()}
       foot={
         <>
-          <Button onClick={onClose} autofocus>
+          <Button onClick={close} autofocus>
             {words.cancel}
           </Button>
           <Button type="submit" kind={kind} isBusy={rest.isBusy} wait={rest.wait} disabled={isOff}>

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { Button } from './button.tsx'
-import { Dialog, type DialogProps } from './dialog.tsx'
+import { askingFirst, Dialog, type DialogProps } from './dialog.tsx'
 import { Fault } from './fault.tsx'
 import type { Change } from './form.tsx'
 
@@ -15,25 +15,40 @@ export type FormDialogProps = Pick<DialogProps, 'title' | 'size' | 'onClose'> & 
   of: Change
   /** Why it cannot be sent yet. */
   disabled?: string | false
+  /** Closing would lose what was typed. */
+  isDirty?: boolean
   onSubmit(): void
   children?: ComponentChildren
 }
 
 /** A dialog for one change, with the refusal of the last attempt and the buttons that cancel and send. */
-export const FormDialog = ({ about, verb, of, disabled, children, ...dialog }: FormDialogProps) => (
-  <Dialog
-    {...dialog}
-    foot={
-      <>
-        <Button onClick={dialog.onClose}>{words.cancel}</Button>
-        <Button type="submit" kind="primary" isBusy={of.isBusy} wait={of.wait} disabled={disabled}>
-          {verb}
-        </Button>
-      </>
-    }
-  >
-    {about}
-    <Fault text={of.error && explain(of.error)} />
-    {children}
-  </Dialog>
-)
+export function FormDialog({
+  about,
+  verb,
+  of,
+  disabled,
+  isDirty,
+  onClose,
+  children,
+  ...dialog
+}: FormDialogProps) {
+  const close = askingFirst(onClose, isDirty, of.isBusy)
+  return (
+    <Dialog
+      {...dialog}
+      onClose={close}
+      foot={
+        <>
+          <Button onClick={close}>{words.cancel}</Button>
+          <Button type="submit" kind="primary" isBusy={of.isBusy} wait={of.wait} disabled={disabled}>
+            {verb}
+          </Button>
+        </>
+      }
+    >
+      {about}
+      <Fault text={of.error && explain(of.error)} />
+      {children}
+    </Dialog>
+  )
+}

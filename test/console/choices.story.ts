@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { check, consoleForFile, person } from './browser.ts'
 
@@ -19,6 +20,13 @@ it('everybody chooses the density of rows and the time zone, and the choice stay
   await choose('Compact rows')
   await expect.poll(height).toBeLessThan(roomy - 8)
   await check(page, 'compact')
+  const other = await page.context().newPage()
+  await other.goto('/admin/cells')
+  const themeOf = (tab: Page) => tab.evaluate(() => document.documentElement.dataset.theme)
+  await page.bringToFront()
+  await page.getByRole('heading', { name: 'Cells' }).press('t')
+  await expect.poll(() => themeOf(other)).toBe('light')
+  await other.close()
   await choose('Times in UTC')
   await page.reload()
   await row.waitFor()

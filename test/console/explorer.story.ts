@@ -70,3 +70,20 @@ it('every method has a form and its refusals in words; calls are typed, checked,
   await call.click()
   await page.getByRole('alert').getByText('id:').waitFor()
 })
+
+it('before the first change it names the actor that the call is made as, and asks again for another', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada' })
+  await test.actor(ada.id, 'Night shift')
+  const page = await person(test, ada.cookie)
+  await page.addInitScript((id) => localStorage.setItem('cellkeep.actor', id), ada.actor_id)
+  await page.goto('/admin/api?method=cell_create')
+  await page.getByLabel('data (required)').fill('{}')
+  for (const name of ['Night shift', 'ada']) {
+    await page.getByRole('main').getByRole('combobox', { name: 'acting' }).selectOption(name)
+    await page.getByRole('button', { name: 'Call', exact: true }).click()
+    await page.getByText(`cell_create is called as ${name}.`).waitFor()
+    await page.getByRole('dialog').getByRole('button', { name: 'Call' }).click()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+  }
+})

@@ -126,6 +126,9 @@ it('offering again changes the offer that waits, and accepting one ends the othe
   await expect.poll(() => offers.count()).toBe(1)
   expect(await hers.getByText('The first time').count()).toBe(0)
 
+  const his = await opened(bob, '/admin')
+  await his.getByRole('heading', { name: 'Home' }).waitFor()
+  await expect.poll(() => test.service.app.hub.count()).toMatchObject({ sockets: 3 })
   await bob.client.role_grant_offer_create({
     to_account_id: grace.id,
     role: 'editor',
@@ -135,6 +138,7 @@ it('offering again changes the offer that waits, and accepting one ends the othe
   await look(hers, 'inbox-two')
   await offers.filter({ hasText: 'The second time' }).getByRole('button', { name: 'Accept editor' }).click()
   await hers.getByText('You now hold editor.').waitFor()
+  await his.getByText('Your offer of editor has ended: another offer of it was accepted.').waitFor()
   await hers.getByText('No offers').waitFor()
   await hers.getByRole('link', { name: 'History' }).click()
   await hers.getByText('replaced', { exact: true }).waitFor()

@@ -66,6 +66,7 @@ it('a person: where a role is from, its history, other names, and ways to sign i
   expect(await known.isChecked()).toBe(true)
   await page.getByRole('textbox', { name: 'E-mail' }).fill('grace@example.org')
   await expect.poll(() => known.isChecked()).toBe(false)
+  page.once('dialog', (question) => question.accept())
   await page.keyboard.press('Escape')
 
   await page.getByRole('link', { name: /^Tokens/ }).click()

@@ -109,6 +109,7 @@ it('a passkey is added with its name, renamed, removed and used, by keys alone',
   await page.keyboard.type('the same phone')
   await page.keyboard.press('Enter')
   await dialog.getByText('No passkey was added').waitFor()
+  page.once('dialog', (question) => question.accept())
   await page.keyboard.press('Escape')
   await hasFocus(add)
 

@@ -1,0 +1,151 @@
+import type { Page } from 'playwright-core'
+import { expect, it } from 'vitest'
+import { consoleForFile, person } from './browser.ts'
+
+const test = await consoleForFile({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
+type Account = Awaited<ReturnType<typeof test.account>>
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
+
+/** Ends the sessions of `from`, who has this page open; then `to` signs in on it. */
+async function signInAgain(page: Page, from: Account, to: Account): Promise<void> {
+  await (await test.sessions.create(from.id)).client.account_session_revoke_all({})
+  await press(page, 'Sign in again')
+  await page.getByLabel('Username or e-mail').fill(to.username)
+  await page.getByLabel('Password', { exact: true }).fill(to.password)
+  await page.keyboard.press('Enter')
+}
+const open = async (account: Account, path: string): Promise<Page> => {
+  const page = await person(test, (await test.sessions.create(account.id)).cookie)
+  await page.goto(path)
+  return page
+}
+
+it('what is typed for an invite or a token outlives the session, and nobody else sees it', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace', roles: ['admin'] })
+  for (const [path, label] of [
+    ['/admin/invites?dialog=invite', 'E-mail'],
+    ['/admin/me/tokens?dialog=token', 'Name'],
+  ] as const) {
+    const page = await open(ada, path)
+    const field = page.getByRole('dialog').getByLabel(label)
+    await field.fill('unsaved@words')
+    await page.getByRole('dialog').getByLabel('Ends', { exact: true }).selectOption('7')
+    await signInAgain(page, ada, ada)
+    await expect.poll(() => field.inputValue()).toBe('unsaved@words')
+    expect(await page.getByRole('dialog').getByLabel('Ends', { exact: true }).inputValue()).toBe('7')
+    await signInAgain(page, ada, grace)
+    await field.waitFor()
+    expect(await field.inputValue()).toBe('')
+    await signInAgain(page, grace, ada)
+    await field.waitFor()
+    expect(await field.inputValue()).toBe('')
+  }
+})
+
+it('a reason outlives the session for the offer that it is about; closing asks before it is dropped', async () => {
+  const grace = await test.account({ username: 'grace' })
+  for (const username of ['ada', 'hopper']) {
+    const keeper = await test.account({ username, roles: ['admin', 'editor'] })
+    await keeper.client.role_grant_offer_create({ to_account_id: grace.id, role: 'editor' })
+  }
+  const page = await open(grace, '/admin/inbox')
+  const asked: string[] = []
+  let isSure = false
+  page.on('dialog', (dialog) => {
+    asked.push(dialog.message())
+    return isSure ? dialog.accept() : dialog.dismiss()
+  })
+  const decline = (at: number) =>
+    page
+      .locator('main li')
+      .nth(at)
+      .getByRole('button', { name: /^Decline/ })
+      .click()
+  const reason = page.getByRole('dialog').getByRole('textbox')
+  const cancel = page.getByRole('dialog').getByRole('button', { name: 'Cancel' })
+  await decline(0)
+  await reason.fill('unsaved words')
+  await signInAgain(page, grace, grace)
+  await decline(1)
+  expect(await reason.inputValue()).toBe('')
+  await cancel.click()
+  await reason.waitFor({ state: 'detached' })
+  await decline(0)
+  expect(await reason.inputValue()).toBe('unsaved words')
+  expect(asked).toEqual([])
+  for (const close of [() => cancel.click(), () => page.keyboard.press('Escape')]) {
+    await close()
+    expect(await reason.inputValue()).toBe('unsaved words')
+  }
+  await expect.poll(() => asked).toEqual(Array(2).fill('Leave without saving? Your changes will be lost.'))
+  isSure = true
+  await cancel.click()
+  await reason.waitFor({ state: 'detached' })
+  await decline(0)
+  expect(await reason.inputValue()).toBe('')
+})
+
+it('the parameters of a call outlive the session, but for a code', async () => {
+  const ada = await test.account({ username: 'ada' })
+  for (const [method, name, kept] of [
+    ['cell_get', 'id', 'unsaved words'],
+    ['account_totp_confirm', 'code (required)', ''],
+  ] as const) {
+    const page = await open(ada, `/admin/api?method=${method}`)
+    const field = page.getByLabel(name, { exact: true })
+    await field.fill('unsaved words')
+    await signInAgain(page, ada, ada)
+    await field.waitFor()
+    expect(await field.inputValue(), method).toBe(kept)
+  }
+})
+
+it('a new address of somebody is not taken for verified because the present one is', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace', email: 'grace@example.com' })
+  await ada.client.admin_account_email_set({
+    account_id: grace.id,
+    email: 'grace@example.com',
+    verified: true,
+  })
+  const page = await open(ada, `/admin/people/${grace.id}`)
+  const edit = async (): Promise<void> => {
+    await page.getByRole('button', { name: 'More actions' }).click()
+    await page.getByRole('menuitem', { name: 'Change e-mail' }).click()
+  }
+  const verified = page.getByRole('dialog').getByRole('checkbox')
+  await edit()
+  expect(await verified.isChecked()).toBe(true)
+  await page.getByRole('dialog').getByRole('textbox').fill('unsaved@words')
+  await signInAgain(page, ada, ada)
+  await edit()
+  expect(await page.getByRole('dialog').getByRole('textbox').inputValue()).toBe('unsaved@words')
+  expect(await verified.isChecked()).toBe(false)
+})
+
+it('what was sent is no draft: the form is blank again, and closing the tab asks only before', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const page = await open(ada, '/admin/invites?dialog=invite')
+  const asked: string[] = []
+  page.on('dialog', (dialog) => {
+    asked.push(dialog.type())
+    void dialog.dismiss()
+  })
+  const email = page.getByRole('dialog').getByLabel('E-mail')
+  await email.fill('grace@example.com')
+  await page.close({ runBeforeUnload: true })
+  await expect.poll(() => asked).toEqual(['beforeunload'])
+  await press(page, 'Create invite')
+  await press(page, 'Done')
+  await press(page, 'Invite')
+  expect(await email.inputValue()).toBe('')
+  await email.fill('hopper@example.com')
+  await press(page, 'Create invite')
+  await page.getByRole('button', { name: 'Done' }).waitFor()
+  const closed = page.waitForEvent('close')
+  await page.close({ runBeforeUnload: true })
+  await closed
+  expect(asked).toEqual(['beforeunload'])
+})
