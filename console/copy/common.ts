@@ -146,7 +146,6 @@ export const times = {
   days_wrong: 'Enter a number of days.',
 }
 
-/** The frame around every page. */
 const supersededBy = {
   sibling_accepted: 'another offer of it was accepted.',
   role_grant_revoked: 'the recipient lost that role.',
@@ -154,6 +153,7 @@ const supersededBy = {
   grantor_lost_authority: 'you may no longer give it.',
 }
 
+/** The frame around every page. */
 export const shell = {
   main: 'Main',
   home: 'Home',
