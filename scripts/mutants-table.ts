@@ -110,7 +110,7 @@ export const groups: Group[] = [
     file: 'src/accounts/locks.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
     mutants: [
-      ['await holdCredential(db, { account, credential })', ''],
+      ['await holdCredential(db, caller)', ''],
       ["type === 'session' ? await holdSession(db, account.id, id) : await holdToken(db, id)", 'true'],
     ],
   },
@@ -118,8 +118,14 @@ export const groups: Group[] = [
     file: 'src/accounts/account_delete.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
     mutants: [
-      ['await lockWithCredential(db, { account, credential })', ''],
-      ['else await lockForAdmin(db, target, { account, credential, actor })', ''],
+      [
+        '? lockWithCredential(db, { account, credential })',
+        "? lockAccountFor(db, 'account_delete', target, {} as never)",
+      ],
+      [
+        ': lockForAdmin(db, target, { account, credential, actor })',
+        ": lockAccountFor(db, 'account_delete', target, {} as never)",
+      ],
     ],
   },
   {
@@ -143,12 +149,22 @@ export const groups: Group[] = [
   {
     file: 'src/accounts/revoke-all.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
-    mutants: [['await lockForAdmin(work.db, account_id, { account, actor, credential })', '']],
+    mutants: [
+      [
+        'await lockForAdmin(work.db, account_id, { account, actor, credential })',
+        '(await lockAccounts(work.db, [account_id])).get(account_id)',
+      ],
+    ],
   },
   {
     file: 'src/accounts/admin/account_undelete.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
-    mutants: [['await lockForAdmin(db, account_id, { account, actor, credential })', '']],
+    mutants: [
+      [
+        'await lockForAdmin(db, account_id, { account, actor, credential })',
+        "await lockAccountFor(db, 'account_undelete', account_id, detail)",
+      ],
+    ],
   },
   {
     file: 'src/cells/access.ts',

@@ -7,8 +7,8 @@ import { account, operation } from '../core/operation.ts'
 import { type Queryable, sql } from '../db/db.ts'
 import { lockForAdmin, requireOwnOrAdmin } from '../roles/admin.ts'
 import { OrNull, Uuid } from '../wire/types.ts'
-import { auditActors, endCredentials, guardEnding, lockAccountFor } from './ending.ts'
-import { lockWithCredential } from './locks.ts'
+import { auditActors, endCredentials, guardEnding, lockAccountFor, noAccount } from './ending.ts'
+import { type LockedAccount, lockWithCredential } from './locks.ts'
 
 export const account_delete = mutation({
   doc: 'Delete an account: the caller’s own, or any other as admin. Its sessions and tokens end; an admin can undelete it. `deleted` is false if it was already deleted.',
@@ -30,30 +30,27 @@ export const account_delete = mutation({
   async handler({ account_id }, { app, account, actor, credential, role_grants, db, audit }) {
     const target = account_id ?? account.id
     requireOwnOrAdmin(target, { account, role_grants })
-    if (target === account.id) {
-      await lockWithCredential(db, { account, credential })
-      if (app.config.step_up === 'all' && credential.type === 'session')
-        await requireFresh(app, db.rows, { account, credential })
-    } else await lockForAdmin(db, target, { account, credential, actor })
-    const deleted = await tombstone(
-      db,
-      audit,
-      { account_id: target, deleted_by: actor.id },
-      { credential_type: credential.type },
-    )
-    return { ok: true as const, deleted }
+    const isOwn = target === account.id
+    const locked = await (isOwn
+      ? lockWithCredential(db, { account, credential })
+      : lockForAdmin(db, target, { account, credential, actor }))
+    if (isOwn && app.config.step_up === 'all' && credential.type === 'session')
+      await requireFresh(app, db.rows, { account, credential })
+    const detail = { credential_type: credential.type }
+    if (!locked) throw noAccount('account_delete', target, detail)
+    return { ok: true as const, deleted: await tombstone(db, audit, locked, actor.id, detail) }
   },
 })
 
-/** Tombstones an account and its live actors, and ends its credentials. False if it is already deleted. */
+/** Tombstones a locked account and its live actors, and ends its credentials. False if it is already deleted. */
 async function tombstone(
   db: Queryable,
   audit: Audit,
-  { account_id, deleted_by }: { account_id: string; deleted_by: string | null },
+  { id: account_id, deleted_at }: LockedAccount,
+  deleted_by: string | null,
   detail: Detail,
 ): Promise<boolean> {
-  const account = await lockAccountFor(db, 'account_delete', account_id, detail)
-  if (account.deleted_at !== null) return false
+  if (deleted_at !== null) return false
   await guardEnding(db, 'account_delete', account_id, detail)
   const { actor_ids } = await db.one<{ actor_ids: string[] }>(sql`
     with gone as (
@@ -77,9 +74,10 @@ export const deleteAccount = operation({
   input: z.strictObject({ account_id: Uuid }),
   event: 'account_delete',
   errors: ['account_not_found', 'cannot_delete_keeper', 'cannot_delete_last_admin'],
-  handler: async ({ account_id }, { db, audit, detail, by: deleted_by }) => ({
-    deleted: await tombstone(db, audit, { account_id, deleted_by }, detail),
-  }),
+  async handler({ account_id }, { db, audit, detail, by }) {
+    const locked = await lockAccountFor(db, 'account_delete', account_id, detail)
+    return { deleted: await tombstone(db, audit, locked, by, detail) }
+  },
   command: {
     name: 'account delete',
     args: { account_id: account },

@@ -54,26 +54,22 @@ export const lockIfLive = (
   db.first<{ password_hash: string }>(sql`
     select password_hash from account where id = ${account_id}::uuid and deleted_at is null for no key update`)
 
-/** Locks the account of a request made by session; refuses if the session or the account has ended meanwhile. */
-export async function lockWithSession(
-  db: Queryable,
-  account_id: string,
-  session_id: string | null,
-): Promise<LockedAccount> {
-  const locked = await lockLiveAccount(db, account_id, () => refusal('account_vanished'))
-  if (!(await holdSession(db, account_id, session_id))) throw refusal('authentication_required')
+type CredentialOf = { account: { id: string }; credential: Pick<Caller['credential'], 'type' | 'id'> }
+
+/** Locks the account of a request; refuses if its credential or the account has ended meanwhile. */
+export async function lockWithCredential(db: Queryable, caller: CredentialOf): Promise<LockedAccount> {
+  const locked = await lockLiveAccount(db, caller.account.id, () => refusal('account_vanished'))
+  await holdCredential(db, caller)
   return locked
 }
 
-/** As `lockWithSession`, for a request that may be made by API token too. */
-export async function lockWithCredential(
+/** The same for a session. */
+export const lockWithSession = (
   db: Queryable,
-  { account, credential }: Pick<Caller, 'account' | 'credential'>,
-): Promise<LockedAccount> {
-  const locked = await lockLiveAccount(db, account.id, () => refusal('account_vanished'))
-  await holdCredential(db, { account, credential })
-  return locked
-}
+  account_id: string,
+  session_id: string | null,
+): Promise<LockedAccount> =>
+  lockWithCredential(db, { account: { id: account_id }, credential: { type: 'session', id: session_id } })
 
 /**
  * As `lockWithSession`, for a request that needs a fresh session: while it waited for the lock, the account may have
@@ -111,7 +107,7 @@ export async function holdSession(
  */
 export async function holdCredential(
   db: Queryable,
-  { account, credential: { type, id } }: Pick<Caller, 'account' | 'credential'>,
+  { account, credential: { type, id } }: CredentialOf,
 ): Promise<void> {
   if (type === 'daemon_token') return
   const isHeld = type === 'session' ? await holdSession(db, account.id, id) : await holdToken(db, id)

@@ -8,7 +8,7 @@ import { type Sql, sql } from '../db/db.ts'
 import { lockForAdmin } from '../roles/admin.ts'
 import { Uuid } from '../wire/types.ts'
 import { noAccount } from './ending.ts'
-import { lockAccounts } from './locks.ts'
+import { type LockedAccount, lockAccounts } from './locks.ts'
 
 /** Credentials of one kind: their table, the condition of the rows that count, and the texts of the commands. */
 type Credentials = {
@@ -34,8 +34,8 @@ export function revokeAll(kind: Credentials) {
     output: z.object({ ok: z.literal(true), count: z.int() }),
     errors: ['account_not_found'],
     async handler({ account_id }, { account, actor, credential, ...work }) {
-      await lockForAdmin(work.db, account_id, { account, actor, credential })
-      const count = await endAll(kind, work, account_id, { credential_type: credential.type })
+      const locked = await lockForAdmin(work.db, account_id, { account, actor, credential })
+      const count = await endAll(kind, work, account_id, locked, { credential_type: credential.type })
       return { ok: true as const, count }
     },
   })
@@ -44,7 +44,10 @@ export function revokeAll(kind: Credentials) {
     input,
     event,
     errors: ['account_not_found'],
-    handler: async ({ account_id }, work) => ({ count: await endAll(kind, work, account_id, work.detail) }),
+    async handler({ account_id }, work) {
+      const locked = (await lockAccounts(work.db, [account_id])).get(account_id)
+      return { count: await endAll(kind, work, account_id, locked, work.detail) }
+    },
     command: {
       name: `${noun} revoke-all`,
       args: { account_id: account },
@@ -67,16 +70,16 @@ export function revokeAll(kind: Credentials) {
 
 const eventOf = ({ noun }: Credentials) => `${noun}_revoke_all` as const
 
-/** Locks a live account, ends its credentials of one kind, and returns how many. */
+/** Ends the credentials of one kind of a locked account, which must be live, and returns how many. */
 async function endAll(
   kind: Credentials,
   { db, audit }: Pick<Work, 'db' | 'audit'>,
   account_id: string,
+  locked: LockedAccount | undefined,
   detail: Detail,
 ): Promise<number> {
   const { table, live } = kind
-  const account = (await lockAccounts(db, [account_id])).get(account_id)
-  if (!account || account.deleted_at !== null) throw noAccount(eventOf(kind), account_id, detail)
+  if (!locked || locked.deleted_at !== null) throw noAccount(eventOf(kind), account_id, detail)
   const count = await db.run(sql`delete from ${table} where account_id = ${account_id}::uuid and ${live}`)
   if (count > 0) audit(eventOf(kind), { count, ...detail }, { target_account_id: account_id })
   return count

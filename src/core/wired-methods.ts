@@ -48,9 +48,7 @@ export function wireMethods(
       )
     for (const reason of error_reasons)
       if (!reasons.includes(reason))
-        refuse(
-          `the reason "${reason}" does not exist${meant(String(reason), reasons, '; declare it in reasons.')}`,
-        )
+        refuse(`the reason "${reason}" does not exist${meant(reason, reasons, '; declare it in reasons.')}`)
     checkAuth(action.auth, registry, refuse)
     const declaresActing = action.input instanceof z.ZodObject && 'acting' in action.input.shape
     if (declaresActing) refuse('do not declare `acting`: it is added where auth.actor is not none.')
@@ -162,7 +160,7 @@ function checkAuth(auth: AuthSpec, registry: Registry, refuse: (rule: string) =>
   const { account, actor, roles, credential_types, required_scope, fresh } = auth
   for (const [name, axis] of Object.entries({ account, actor }))
     if (!axes.includes(axis))
-      refuse(`auth.${name} must be one of ${axes.join(', ')}${meant(String(axis), axes, '.')}`)
+      refuse(`auth.${name} must be one of ${axes.join(', ')}${meant(axis, axes, '.')}`)
   for (const [name, list] of Object.entries({ roles, credential_types }))
     if (list !== undefined && !Array.isArray(list)) refuse(`auth.${name} must be a list.`)
   if (roles && actor !== 'required') refuse('auth.roles needs auth.actor "required".')
@@ -198,9 +196,7 @@ function checkRole(asked: string | ScopedRole, registry: Registry, refuse: (rule
   }
   const name: unknown = roleName(asked)
   if (typeof name !== 'string' || !registry.role(name))
-    refuse(
-      `role "${name}" is not registered${meant(String(name), registry.roleNames, '; declare it in roles.')}`,
-    )
+    refuse(`role "${name}" is not registered${meant(name, registry.roleNames, '; declare it in roles.')}`)
 }
 
 /** A scope is a kind and an id; the kind may be left out if the role applies to only one. */
@@ -221,7 +217,7 @@ function withKind(
     )
   if (!kinds.includes(scope_kind as string))
     refuse(
-      `role "${role.name}" does not apply to the scope_kind "${scope_kind}"${meant(String(scope_kind), kinds, '.')}`,
+      `role "${role.name}" does not apply to the scope_kind "${scope_kind}"${meant(scope_kind, kinds, '.')}`,
     )
   return { ...asked, scope_kind }
 }

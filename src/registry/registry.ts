@@ -147,7 +147,7 @@ function checkListed(role: RoleSpec, key: keyof Listable, registered: ReadonlySe
   const unknown = listed.findIndex((name) => !registered.has(name as string))
   if (unknown >= 0)
     refuse(
-      `names "${listed[unknown]}" in ${key}, which is not registered${meant(String(listed[unknown]), registered, '.')}`,
+      `names "${listed[unknown]}" in ${key}, which is not registered${meant(listed[unknown], registered, '.')}`,
     )
 }
 
@@ -159,7 +159,7 @@ function selfServiceOf(named: readonly string[], roles: ReadonlyMap<string, Role
   if (bad >= 0)
     throw new StartError(
       'invalid_registry',
-      `self_service_roles: "${named[bad]}" is not a registered role with the grant path self_service${meant(String(named[bad]), names, '.')}`,
+      `self_service_roles: "${named[bad]}" is not a registered role with the grant path self_service${meant(named[bad], names, '.')}`,
       78,
     )
   return new Set(named)

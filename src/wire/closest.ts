@@ -1,6 +1,6 @@
 /** Ends a clause about an unknown name: `; did you mean port?`, or `end` if no name is near. */
-export function meant(name: string, names: Iterable<string>, end = ''): string {
-  const near = closest(name, names)
+export function meant(name: unknown, names: Iterable<string>, end = ''): string {
+  const near = closest(String(name), names)
   return near === undefined ? end : `; did you mean ${near}?`
 }
 

@@ -6,7 +6,7 @@ import { account, operation } from '../../core/operation.ts'
 import { type Queryable, sql } from '../../db/db.ts'
 import { lockForAdmin } from '../../roles/admin.ts'
 import { Uuid } from '../../wire/types.ts'
-import { auditActors, lockAccountFor } from '../ending.ts'
+import { auditActors, lockAccountFor, noAccount } from '../ending.ts'
 import type { LockedAccount } from '../locks.ts'
 
 export const account_undelete = mutation({
@@ -20,8 +20,8 @@ export const account_undelete = mutation({
   errors: ['account_not_found'],
   async handler({ account_id }, { account, actor, credential, db, audit }) {
     const detail = { credential_type: credential.type }
-    await lockForAdmin(db, account_id, { account, actor, credential })
-    const locked = await lockAccountFor(db, 'account_undelete', account_id, detail)
+    const locked = await lockForAdmin(db, account_id, { account, actor, credential })
+    if (!locked) throw noAccount('account_undelete', account_id, detail)
     return { ok: true as const, undeleted: await restore(db, audit, locked, actor.id, detail) }
   },
 })
