@@ -97,7 +97,9 @@ export const signInGroups: Group[] = [
     tests: ['src/second-factor/second_factor.test.ts', 'src/second-factor/races.test.ts'],
     mutants: [
       ['and attempts < ${attemptsMax}', ''],
-      ['if (flow.attempts < attemptsMax) return', 'if (true) return'],
+      ['const isLast = flow.attempts >= attemptsMax', 'const isLast = false'],
+      ['isLast || flow.tries >= attemptsMax', 'isLast'],
+      ['&& !(await wasNotified(context, work, account_id))', ''],
       ['if (session_id !== null && session_id !== presentedId(carriers)) return false', ''],
       ['|| (await holdSession(db, account_id, session_id))', '|| true'],
       ['await hold.account(accountKey(flow.account_id))', ''],

@@ -26,6 +26,8 @@ export interface Limiter {
   spend(key: string, count: number): Promise<void>
   /** Forgets the charges of these keys; slots of running attempts stay. */
   clear(...keys: string[]): Promise<void>
+  /** The charges of a key that count now, and the slots of its running attempts. */
+  count(key: string): Promise<number>
 }
 
 /** Up to this max a limiter is exact; above it, charges of one sub-window count as made at the same moment. */

@@ -50,6 +50,8 @@ export type Limiters = {
   attempt<T>(charged: readonly string[], work: (hold: Hold) => Promise<T>): Promise<T>
   /** Forgets the charges of a key, after a success. */
   clear(limiter: RestLimiter, keys: readonly string[]): Promise<void>
+  /** The charges of a key and the slots of its running attempts; 0 if the limiter is off. */
+  count(limiter: RestLimiter, key: string): Promise<number>
   /** Charges a group of RPC methods for an account. */
   take(group: string, account_id: string): Promise<void>
   /** Refuses an account that has spent its budget. */
@@ -117,7 +119,7 @@ type Space = 'rest' | 'account' | 'ip' | 'rest /48' | 'ip /48'
 type Watched = {
   charge(key: string): Promise<void>
   hold(key: string): Promise<Held>
-} & Pick<Limiter, 'spend' | 'clear'>
+} & Pick<Limiter, 'spend' | 'clear' | 'count'>
 
 /** The limiter of a name, made on first use; null if it is switched off. */
 type LimiterOf = (space: Space, name: string) => Watched | null
@@ -131,6 +133,7 @@ export function createLimiters(
   return {
     attempt: (charged, work) => runAttempt(limiterOf, charged, work),
     clear: async (name, keys) => await limiterOf('rest', name)?.clear(...keys),
+    count: async (name, key) => (await limiterOf('rest', name)?.count(key)) ?? 0,
     take: async (group, account_id) => await limiterOf('account', group)?.charge(accountKey(account_id)),
     checkBudget: async (name, account_id) => {
       const slot = await limiterOf('account', name)?.hold(accountKey(account_id))
@@ -202,6 +205,7 @@ function watched(limiter: Limiter, name: string, kept: string, observer: Observe
     hold: (key) => admitted(() => limiter.hold(key)),
     spend: limiter.spend,
     clear: limiter.clear,
+    count: limiter.count,
   }
 }
 

@@ -115,6 +115,7 @@ describe('a line', () => {
         charge: async () => ({ ok: true }),
         spend: async () => {},
         clear: async () => {},
+        count: async () => 0,
       }
       const lines = withLines(stuck)
       const waiting = Promise.all([lines.hold('a'), lines.hold('a')])
@@ -137,6 +138,7 @@ describe('a line', () => {
       charge: async () => ({ ok: true }),
       spend: async () => {},
       clear: async () => {},
+      count: async () => 0,
     }
     await expect(withLines(failing).hold('a')).rejects.toThrow('the store is away')
   })

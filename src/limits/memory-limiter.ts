@@ -54,6 +54,12 @@ export function createMemoryLimiter(options: MemoryLimiterOptions): Limiter {
     async clear(...keys) {
       for (const key of keys) empty(buckets, buckets.byKey.get(key))
     },
+    async count(key) {
+      const bucket = buckets.byKey.get(key)
+      if (bucket === undefined) return 0
+      release(buckets, bucket, clock())
+      return bucket.charged + bucket.held
+    },
   }
 }
 

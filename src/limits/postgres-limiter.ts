@@ -100,5 +100,11 @@ export function createPostgresLimiter(options: PostgresLimiterOptions): Limiter 
         sql`delete from limiter_charge where limiter = ${name} and key = any(${keys}) and slot is null`,
       )
     },
+    async count(key) {
+      const { count } = await db.one<{ count: number }>(sql`
+        select coalesce(sum(charges), 0)::integer as count from limiter_charge
+        where limiter = ${name} and key = ${key} and expires_at > ${moment()}`)
+      return count
+    },
   }
 }

@@ -112,4 +112,18 @@ describe.each(stores)('in the store %s', (store) => {
     expect(await chargeAll('a', 5)).toBe(1)
     expect(await chargeAll('b', 1)).toBe(0)
   })
+
+  test('count is of the charges in the window and of held slots', async () => {
+    const { clock, limiter, chargeAll } = setUp(5, 10_000)
+    expect(await limiter.count('a')).toBe(0)
+    await chargeAll('a', 2)
+    clock.ms += 5_000
+    const [dropped, charged] = [await take(limiter, 'a'), await take(limiter, 'a')]
+    expect(await limiter.count('a')).toBe(4)
+    await dropped.drop()
+    await charged.charge()
+    expect(await limiter.count('a')).toBe(3)
+    clock.ms += 5_000
+    expect([await limiter.count('a'), await limiter.count('b')]).toEqual([1, 0])
+  })
 })

@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { clearedCookie, freshIp, type Reply, send, sessionIn } from '../../test/helpers/account-routes.ts'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
+import { mailIsDown, messagesTo } from '../../test/helpers/mailed.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { codeOf, firstStep, type Guarded, guarded, secondStep, wrongCode } from '../../test/helpers/totp.ts'
 import { sql } from '../db/db.ts'
@@ -234,6 +235,30 @@ describe('wrong second factors', () => {
     for (let n = 0; n < 10; n++) expect(await guess({ totp })).toBe(401)
     expect(await guess({ totp })).toBe(429)
     expect(await guess({ recovery_code: ada.recovery_codes[1] as string })).toBe(429)
+  })
+
+  it('are reported to the owner from the fifth on, in whichever flows and at once or not; once in a while', async () => {
+    for (const options of [{}, { limit_store: 'postgres' }] as const) {
+      await using node = await testService({ ...mailIsDown, ...options })
+      const reports = async (ada: Guarded) =>
+        (await messagesTo(node, ada)).filter(({ what }) => what === 'second_factor_attempts').length
+      const guess = async (ada: Guarded) =>
+        await secondStep(node, (await firstStep(node, ada)).cookie, { totp: wrongCode(ada.secret) })
+      const withEmail = (name: string) => guarded(node, { email: `${name}@x.io` })
+      const [ada, eve, bob] = [await withEmail('ada'), await withEmail('eve'), await withEmail('bob')]
+      await node.service.app.db.run(sql`update account set email_verified = true`)
+      for (let n = 0; n < 4; n++) await guess(ada)
+      expect(await reports(ada)).toBe(0)
+      for (let n = 0; n < 5; n++) await guess(ada)
+      expect(await reports(ada)).toBe(1)
+      const flows = [await firstStep(node, eve), await firstStep(node, eve), await firstStep(node, eve)]
+      const totp = wrongCode(eve.secret)
+      await Promise.all([...flows, ...flows].map(({ cookie }) => secondStep(node, cookie, { totp })))
+      expect(await reports(eve)).toBe(1)
+      const [{ cookie }, code] = [await firstStep(node, bob), wrongCode(bob.secret)]
+      await Promise.all(Array.from({ length: 5 }, () => secondStep(node, cookie, { totp: code })))
+      expect(await reports(bob)).toBe(1)
+    }
   })
 
   it('and only the whole sign-in clears the wrong passwords', async () => {

@@ -42,7 +42,7 @@ const factors = {
     passkey !== undefined && (await usePasskeyStep(app, work, flow, passkey)),
 }
 
-/** Max attempts of one flow. */
+/** Max attempts of one flow. So many of an account, in whichever flows, are reported to its owner. */
 const attemptsMax = 5
 
 /** `POST /second_factor`: the second step of a sign-in, or of proving again who is signed in. */
@@ -64,7 +64,8 @@ export const second_factor = route({
       const flow = await takeAttempt(context)
       const session = await context.attempt(['invalid_second_factor'], async (hold) => {
         await hold.account(accountKey(flow.account_id))
-        const outcome = await complete(context, flow, method, given)
+        const tries = await app.limiters.count('second_factor', accountKey(flow.account_id))
+        const outcome = await complete(context, { ...flow, tries }, method, given)
         if (outcome === 'wrong') throw await failed(context, flow, method)
         return outcome
       })
@@ -91,7 +92,7 @@ async function takeAttempt({ app, flow: token, ip }: Context): Promise<Begun> {
 
 async function complete(
   context: Context,
-  flow: Begun,
+  flow: Begun & { tries: number },
   method: Factor,
   given: Given,
 ): Promise<StartedSession | 'wrong'> {
@@ -103,9 +104,11 @@ async function complete(
     const isLive = await lockIfLive(db, account_id)
     if (!isLive || !(await isUnderWay(context, work, flow))) throw refusal('flow_expired')
     if (!(await factors[method](context, work, flow, given))) {
-      if (flow.attempts < attemptsMax) return 'wrong'
-      await takeFlow(db, token, 'second_factor')
-      await notify(app, work, account_id, 'second_factor_attempts')
+      const isLast = flow.attempts >= attemptsMax
+      if (isLast) await takeFlow(db, token, 'second_factor')
+      const isReported = isLast || flow.tries >= attemptsMax
+      if (isReported && !(await wasNotified(context, work, account_id)))
+        await notify(app, work, account_id, 'second_factor_attempts')
       return 'wrong'
     }
     await takeFlow(db, token, 'second_factor')
@@ -125,6 +128,15 @@ async function complete(
     })
     return session
   })
+}
+
+/** Whether the owner has been notified of wrong proofs within the window in which they are counted. */
+async function wasNotified({ app }: Context, { db }: Work, account_id: string): Promise<boolean> {
+  const seconds = app.config.limit_second_factor?.seconds ?? 0
+  const notified = await db.first(sql`
+    select 1 from message_outbox where account_id = ${account_id}::uuid and notice = 'second_factor_attempts'
+      and created_at > now() - ${seconds}::integer * interval '1 second' limit 1`)
+  return notified !== undefined
 }
 
 /** Whatever changes the account's ways in removes its flows. A renewed proof also needs the session it began with. */
