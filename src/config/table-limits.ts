@@ -120,7 +120,11 @@ export const limits = {
   limit_recover_identifier: allowance(3, 3600, 'Requests per username or e-mail typed to reset a password.'),
   limit_ticket_ip: allowance(10, 900, 'Attempts with unknown or used links per IP.'),
   limit_flow_ip: allowance(300, 900, 'Sign-ins with a passkey or a provider begun per IP.'),
-  limit_mail_address: allowance(5, 3600, 'Messages with a link per address; further ones are not sent.'),
+  limit_mail_address: allowance(
+    5,
+    3600,
+    'Messages with a link per address; further ones are not sent. Invites and changes of an e-mail are counted apart.',
+  ),
   limit_mail_notice: allowance(20, 86_400, 'Notices per address; further ones are not sent.'),
   limit_lookup: allowance(1200, 900, 'Actor lookups and searches per account.'),
   limit_account: allowance(1200, 900, 'Token creation and account deletion per account.'),

@@ -102,12 +102,17 @@ async function reasonNotTo(
   return undefined
 }
 
-/** Charged once per message, however often its delivery is tried. */
+/**
+ * Charged once per message, however often its delivery is tried. Links to an address that somebody typed are counted
+ * apart, or anybody could use up those that the account of the address needs.
+ */
 async function isOverLimit({ limiters }: App, { purpose, to_address }: Claimed): Promise<boolean> {
   if (purpose === 'test') return false
   const limiter = purpose === 'notice' ? 'mail_notice' : 'mail_address'
+  const key = sha256Hex(fold(withAsciiDomain(to_address)))
+  const isTyped = purpose === 'email_change' || purpose === 'invite'
   try {
-    await limiters.take(limiter, sha256Hex(fold(withAsciiDomain(to_address))))
+    await limiters.take(limiter, isTyped ? `typed ${key}` : key)
     return false
   } catch (error) {
     if (hasReason(error, 'rate_limited')) return true

@@ -174,6 +174,24 @@ it('the sixth link to one address in an hour is not sent, and the answer is the 
   expect(sent).toHaveLength(5)
 })
 
+it('links that others have sent to an address do not use up those that reset its password', async () => {
+  const mallory = await test.account()
+  for (let i = 0; i < 5; i++) {
+    await mallory.client.account_email_change({ email: 'ada@x.io' })
+    await settled(test)
+  }
+  await recover()
+  const rows = await settled(test)
+  expect(rows.map(({ purpose, state }) => [purpose, state])).toEqual([
+    ...Array(5).fill(['email_change', 'sent']),
+    ['password_reset', 'sent'],
+  ])
+  await test
+    .account({ username: 'eve' })
+    .then(({ client }) => client.account_email_change({ email: 'ada@x.io' }))
+  expect((await settled(test)).at(-1)).toMatchObject({ purpose: 'email_change', state: 'suppressed' })
+})
+
 it('both forms of a domain have one budget', async () => {
   await test.account({ username: 'unicode', email: 'a@münchen.example' })
   await test.account({ username: 'ascii', email: 'a@xn--mnchen-3ya.example' })

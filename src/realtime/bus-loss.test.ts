@@ -14,7 +14,7 @@ vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
 
 /** Sits between the bus of the far node and its database; other connections pass. */
 const wire = {
-  ...{ isCut: false, isSwallowing: false, losesCommits: false, endsListener: false },
+  ...{ isCut: false, isSwallowing: false, losesCommits: false, endsListener: false, losesSignal: false },
   buses: new Set<Socket>(),
 }
 /** The database reports that it is ready, and then ends the connection. */
@@ -31,7 +31,11 @@ const proxy = await postgresProxy({ connectionString: near.databaseUrl }, (clien
     if (isBus) wire.buses.add(client)
     if (isBus && wire.isCut) return void client.destroy()
     server.write(first)
-    client.on('data', (chunk) => server.write(chunk))
+    client.on('data', (chunk: Buffer) => {
+      if (!(isBus && wire.losesSignal && chunk.includes('v1 '))) return void server.write(chunk)
+      wire.losesSignal = false
+      client.destroy()
+    })
   })
   let rest = Buffer.alloc(0)
   server.on('data', (chunk: Buffer) => {
@@ -108,6 +112,17 @@ it('the same for a session that one statement has ended', async () => {
   expect([status, json]).toMatchObject([503, { error: 'service_unavailable', outcome: 'unknown' }])
   for (const { closed } of sockets) expect(await closed).toEqual({ code: 4001, reason: 'revoked' })
 }, 10_000)
+
+it('what a node revokes while its connection for signals is lost is closed on the others', async () => {
+  await expect.poll(() => app.bus.isUp).toBe(true)
+  const bob = await near.account()
+  const { id, headers } = await tokenOf(near, bob)
+  const socket = await openSocket(near.url, headers)
+  wire.losesSignal = true
+  await rpc(far.url, call('account_token_revoke', { token_id: id }), { cookie: bob.cookie })
+  expect(await socket.closed).toEqual({ code: 4001, reason: 'revoked' })
+  expect(wire.losesSignal).toBe(false)
+})
 
 it('a connection for signals that ends with the answer to LISTEN is opened again', async () => {
   await expect.poll(() => app.bus.isUp).toBe(true)

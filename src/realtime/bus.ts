@@ -31,6 +31,8 @@ const sendText = 'select pg_notify($2, payload) from unnest($1::text[]) as paylo
 
 /** Min time between two notifications, so that many small mutations share one. */
 const restMs = 20
+/** The same after one that may be lost. */
+const againMs = 500
 /** How long a shutdown waits for an unreachable database. */
 const farewellMs = 2_000
 
@@ -75,9 +77,9 @@ export function createBus({ connection, session, log, node, observer, warnings }
     })
   })
 
-  /** Sends until the queue is empty. A failed batch is dropped: it may have arrived, and none may arrive twice. */
+  /** Sends until the queue is empty. */
   async function flush(): Promise<void> {
-    while (waiting) {
+    while (waiting && !ended.signal.aborted) {
       const ready = await link.connected().catch(() => undefined)
       if (!ready) {
         if (!link.isListening) return drop('the database cannot be reached')
@@ -85,7 +87,9 @@ export function createBus({ connection, session, log, node, observer, warnings }
         if (ended.signal.aborted) return drop('the database was away when the process ended')
         continue
       }
-      const payloads = encodeSignal(node, waiting)
+      const signal = waiting
+      const payloads = encodeSignal(node, signal)
+      let rest = { ms: restMs, unless: leaving.signal }
       waiting = undefined
       const sent = () => ready.query({ name: 'signal', text: sendText, values: [payloads, channel] })
       try {
@@ -95,11 +99,21 @@ export function createBus({ connection, session, log, node, observer, warnings }
         observer.count('bus_signals_total', 'sent', 'lost')
         log.warn(
           { event: 'signals_lost', err: error },
-          'a signal to other nodes is lost; they find out within 30 s',
+          'a signal to other nodes may be lost; what it closes is sent again',
         )
+        sendAgain(signal)
+        rest = { ms: againMs, unless: ended.signal }
       }
-      await delay(restMs, undefined, { signal: leaving.signal }).catch(() => {})
+      await delay(rest.ms, undefined, { signal: rest.unless }).catch(() => {})
     }
+  }
+
+  /** The signal may have arrived. Closing twice does no harm, but no notification may arrive twice. */
+  function sendAgain(signal: Signal): void {
+    const again = { ...signal, notifications: [] }
+    if (sizeOf(again) === 0 && !signal.gap) return
+    largest = Math.max(waiting ? largest : 0, sizeOf(again))
+    waiting = waiting ? merged(again, waiting, largest) : again
   }
 
   function drop(why: string): void {

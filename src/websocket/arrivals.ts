@@ -3,8 +3,11 @@ import { inTurn } from '../limits/in-turn.ts'
 
 type Text = string | null
 
-/** The min weight of a waiting message: an endless number of empty ones must not wait uncounted. */
-const weightMin = 64
+/**
+ * The min weight of a waiting message. A socket with 64 small ones waiting is not read: a thousand clients may send them
+ * faster than they are handled, and a text in memory is larger than its bytes in the connection.
+ */
+const weightMin = 16_384
 /** Small messages handled in one turn: the reads of one turn may bring a hundred thousand. */
 const turnMax = 64
 
