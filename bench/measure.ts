@@ -31,6 +31,7 @@ export function slicer(started: Started, seconds: number): TakeSlice {
   const slice: TakeSlice = async (workload, target, length = seconds) => {
     const { drive, requests, connections } = workload
     const { port, pid, databasePid = pid } = target
+    await workload.first?.(port)
     const before = [cpuOf(pid).own, cpuOf(databasePid).below] as const
     const result = await (drive
       ? drive(port, length)
