@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import type { LoadResult } from './load.ts'
 import type { World } from './measure.ts'
-import type { Workload } from './workloads.ts'
+import { numbering, type Workload } from './workloads.ts'
 import { idOf } from './world.ts'
 
 /** Workloads that are more than independent requests. They run in this process; only the server's cost counts. */
@@ -41,7 +41,10 @@ export function drivers({ cookies, bystanders, admin, visible }: World): Workloa
         50,
       ),
     ),
-    one('audit stream per row', 1, (port, seconds) => streamed(port, admin, seconds)),
+    {
+      ...one('audit stream per row', 1, (port, seconds) => streamed(port, admin, seconds)),
+      first: numbering(admin),
+    },
     one('batch of 50 over a socket', 1, async (port, seconds) => {
       const socket = await opened(port, cookies[0] as string)
       const result = await repeated(1, seconds, () =>

@@ -31,6 +31,7 @@ export function slicer(started: Started, seconds: number): TakeSlice {
   const slice: TakeSlice = async (workload, target, length = seconds) => {
     const { drive, requests, connections } = workload
     const { port, pid, databasePid = pid } = target
+    await workload.first?.(port)
     const before = [cpuOf(pid).own, cpuOf(databasePid).below] as const
     const result = await (drive
       ? drive(port, length)
@@ -50,9 +51,9 @@ export function slicer(started: Started, seconds: number): TakeSlice {
   return slice
 }
 
-/** Resident memory in MB. */
-export const memoryOf = (pid: number): number =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
+/** Resident memory in MB: all, or the pages of program files, which processes share and the system may drop. */
+export const memoryOf = (pid: number, which: 'VmRSS' | 'RssFile' = 'VmRSS'): number =>
+  Number(new RegExp(`${which}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
 
 export function summary({ name, connections, bar }: Workload, slices: readonly Slice[]): Figures {
   const middle = (of: keyof Slice) => median(slices.map((one) => one[of]))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { drivers } from './drivers.ts'
 import { defaultHashing } from './hashing.ts'
-import { password, prepare, type Slice, slicer, summary, type Target } from './measure.ts'
+import { memoryOf, password, prepare, type Slice, slicer, summary, type Target } from './measure.ts'
 import { median } from './numbers.ts'
 import { startPeers } from './peers/peers.ts'
 import { type Performance, page, type Release, release, sizing } from './performance-page.ts'
@@ -136,6 +136,7 @@ async function measure(): Promise<Performance> {
     })),
     // At one moment it may be a third more, just before a collection.
     memoryAfterLists: median(memories.slice(listSeconds / 2)),
+    memoryOfFiles: memoryOf(server.pid, 'RssFile'),
     profiles,
     argon,
     statements,

@@ -817,8 +817,12 @@ begin
                 or lower(value ->> 'target_account_id') <> target.account_id::text)
       into paired, mended
       from json_array_elements(entries) with ordinality as entry (value, place)
-        left join actor doer on doer.id = audit_named_cell(value::jsonb, 'actor_id')
-        left join actor target on target.id = audit_named_cell(value::jsonb, 'target_actor_id');
+        left join lateral (
+          select id, account_id from actor where id = audit_named_cell(value::jsonb, 'actor_id') offset 0
+        ) doer on true
+        left join lateral (
+          select id, account_id from actor where id = audit_named_cell(value::jsonb, 'target_actor_id') offset 0
+        ) target on true;
   exception when query_canceled or assert_failure or others then
     paired := entries;
     mended := null;

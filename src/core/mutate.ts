@@ -137,7 +137,7 @@ async function run<T>(
     }
   const record = recordIn(rows)
   const audit: Audit = (...row) => {
-    if (tx.isCommitted) throw new Error('The mutation is committed: record its audit rows in `single`.')
+    if (tx.isCommitted()) throw new Error('The mutation is committed: record its audit rows in `single`.')
     record(...row)
   }
   const single = singleOf(app, tx, { rows, caller, recordIn })
@@ -180,7 +180,7 @@ async function run<T>(
   } finally {
     hasEnded = true
   }
-  if (tx.isCommitted) return outcome
+  if (tx.isCommitted()) return outcome
   if (toActors) {
     await addressAccounts(tx, toActors)
     toActors = undefined

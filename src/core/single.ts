@@ -69,7 +69,7 @@ export function singleOf(app: App, tx: Transaction, { rows, caller, recordIn }: 
     record: (audit: Audit, found: Found) => void,
     shared?: { write: SharedStatement<K>; key: K },
   ) => {
-    if (!tx.mayBeAlone) return await ordinary<T>(statement, result, record)
+    if (!tx.mayBeAlone()) return await ordinary<T>(statement, result, record)
     const recorded = (found: Found): AuditRow[] => {
       const all = [...rows]
       record(recordIn(all), found)

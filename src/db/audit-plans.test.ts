@@ -41,3 +41,25 @@ test.each([
   expect(text).toMatch(index)
   expect(text).not.toMatch(/Sort/)
 })
+
+test('the accounts of the actors that rows name are read by id, however many actors there are', async () => {
+  const own = await database.open()
+  await own.query(`
+    with made as (
+      insert into account (username, password_hash) select 'user' || n, '-' from generate_series(1, 2000) n
+      returning id, username
+    )
+    insert into actor (account_id, name, name_key) select id, username, username from made;
+    analyze actor`)
+  const rows = JSON.stringify([
+    { event_type: 'x', outcome: 'success', actor_id: someone, target_actor_id: someone },
+  ])
+  await own.query('begin')
+  // More often than PostgreSQL plans a statement for its values.
+  for (let nth = 0; nth < 8; nth++) await own.query('select audit_write_paired($1)', [rows])
+  const { rows: read } = await own.query(
+    `select seq_tup_read::int, idx_scan::int from pg_stat_xact_user_tables where relid = 'actor'::regclass`,
+  )
+  await own.query('rollback')
+  expect(read).toEqual([{ seq_tup_read: 0, idx_scan: 16 }])
+})

@@ -21,9 +21,9 @@ import { type Sql, sql } from './sql.ts'
 
 export interface Transaction extends Queryable {
   /** False once a statement was sent, for a snapshot, and after a last statement that failed. */
-  readonly mayBeAlone: boolean
+  mayBeAlone(): boolean
   /** True after `alone` has committed. */
-  readonly isCommitted: boolean
+  isCommitted(): boolean
   /**
    * The whole transaction as one statement, which includes the last one: committed if it returns a row. Rejects
    * with `LastFailed`, and nothing is written, if `isOfLast` says that the last one is to blame.
@@ -162,21 +162,18 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
   const held = hold(pool, level, how.isNameless)
   const effects: Effect[] = []
   const lasts: Last[] = []
+  // Without getters: V8 gives each object that is written down with one a shape of its own.
   const tx: Transaction = {
     ...queryable(async (query) => {
-      if (tx.isCommitted) throw new Error('The transaction is committed: its only statement has run.')
+      if (tx.isCommitted()) throw new Error('The transaction is committed: its only statement has run.')
       const client = await begin(held)
       return await pool.send(client, query).catch((error) => {
         held.failed ??= error
         throw error
       })
     }),
-    get mayBeAlone() {
-      return !isCareful && level === 'read committed' && !held.isUsed && held.lone === 'none'
-    },
-    get isCommitted() {
-      return held.lone === 'committed'
-    },
+    mayBeAlone: () => !isCareful && level === 'read committed' && !held.isUsed && held.lone === 'none',
+    isCommitted: () => held.lone === 'committed',
     alone: (query, isOfLast) => alone(pool, held, query, isOfLast),
     share: (by, entry, make) => how.share(held, by, entry, make),
     beforeCommit: (...last) => {
@@ -204,7 +201,7 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
     for (const effect of effects) await runEffect(pool, effect)
     return result
   } catch (error) {
-    if (!tx.isCommitted) throw error
+    if (!tx.isCommitted()) throw error
     for (const effect of effects) await runEffect(pool, effect)
     throw new FailedAfterCommit(error)
   }

@@ -5,6 +5,8 @@ import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterAll, expect, it, onTestFinished } from 'vitest'
 import { Output } from './output.ts'
 
@@ -71,6 +73,25 @@ it.each([
   await out.flush(100)
   out.flushSync()
   expect(performance.now() - before).toBeLessThan(10_000)
+})
+
+it('a line that waits takes the memory of its text, not of the parts that it was put together from', () => {
+  setFlagsFromString('--expose-gc')
+  const memory = () => {
+    runInNewContext('gc')()
+    return process.memoryUsage().heapUsed
+  }
+  const fd = full()
+  onTestFinished(() => closeSync(fd))
+  const out = new Output(fd)
+  const before = memory()
+  for (let number = 0; number < 10_000; number++) {
+    let line = `${number} `
+    for (let part = 0; part < 60; part++) line += `${part % 10}-xxx`
+    out.write(`${line}\n`)
+  }
+  expect(memory() - before).toBeLessThan(8_000_000)
+  expect(out.dropped()).toBe(0)
 })
 
 function full(): number {

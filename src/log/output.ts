@@ -1,7 +1,7 @@
 import { constants, openSync, write, writeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 
-/** In characters; a busy server fills it in a few seconds. */
+/** In bytes; a busy server fills it in a few seconds. */
 const heldMax = 4 * 1024 * 1024
 /** Lines are gathered, because one write per line would cost a tenth of the throughput. */
 const gather = { length: 65_536, ms: 500 }
@@ -38,13 +38,15 @@ export class Output {
 
   write(line: string): void {
     if (this.#isMuted) return
+    // Counting bytes joins the parts of the text too; held apart they would take five times the memory.
+    const length = Buffer.byteLength(line)
     // Until the loss is reported, later lines are dropped too, so that the report stands where lines are missing.
-    if (this.#dropped > 0 || this.#held + (this.#chunk?.length ?? 0) + line.length > heldMax) {
+    if (this.#dropped > 0 || this.#held + (this.#chunk?.length ?? 0) + length > heldMax) {
       this.#dropped += 1
       return
     }
     this.#lines.push(line)
-    this.#held += line.length
+    this.#held += length
     if (this.#chunk) return
     if (this.#held >= gather.length) this.#next()
     else this.#arm()
