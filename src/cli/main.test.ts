@@ -54,6 +54,16 @@ describe('help', () => {
   })
 })
 
+it('a working directory that was removed is told in one sentence', () => {
+  const script = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" "$@"'
+  const run = (...args: string[]) =>
+    spawnSync('/bin/sh', ['-c', script, process.execPath, program, ...args], { cwd, encoding: 'utf8' })
+  const message = 'The working directory does not exist any more. Change to another one.'
+  const { status, stderr } = run('doctor')
+  expect([status, stderr]).toEqual([1, `${message}\n`])
+  expect(JSON.parse(run('doctor', '--json').stderr)).toEqual({ reason: 'no_working_directory', message })
+})
+
 it('the version is printed without the rest of the product', async () => {
   const hooks = `import { registerHooks } from 'node:module'
     let count = 0
