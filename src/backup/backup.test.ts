@@ -273,6 +273,27 @@ describe('restoreBackup', () => {
     if (rows[0].made) expect((await client.query('select 1 from account')).rows).toEqual([])
   })
 
+  it.each([
+    ['53100', 'storage_full'],
+    ['53200', 'database_failed'],
+    ['58030', 'database_failed'],
+    ['57014', 'database_failed'],
+    ['57P01', 'db_unreachable'],
+  ])('a database that fails with %s does not call the file damaged', async (code, reason) => {
+    const to = await target(migratedDatabase)
+    const client = await to.open()
+    await client.query(`
+      create function failing() returns trigger language plpgsql as
+        $$ begin raise exception 'a fault of the server' using errcode = '${code}'; end $$;
+      create trigger failing before insert on cell execute function failing()`)
+    await expect(restoreBackup(to.connection, whole)).rejects.toMatchObject({
+      reason,
+      message: expect.stringMatching(/a fault of the server\. Nothing was restored\. /),
+      exitCode: 3,
+    })
+    expect((await client.query('select from account')).rowCount).toBe(0)
+  })
+
   it('refuses a file that is cut, not zipped, or not there', async () => {
     const to = await target()
     const bytes = await readFile(whole)

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { isServerFault } from '../db/servers/failure.ts'
 import { quoted } from './format.ts'
 
 /** A constraint or unique index that is dropped for a while, and the statements that restore it. */
@@ -60,7 +61,8 @@ export async function addAgain(client: pg.Client, dropped: readonly Dropped[]): 
     await client.query('savepoint rule')
     try {
       await client.query(one.add)
-    } catch {
+    } catch (error) {
+      if (isServerFault(error)) throw error
       broken.push(one)
       await client.query('rollback to rule')
       // A reference to a table without its key cannot be added at all.

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { migrationNames } from '../db/migration/migrate.ts'
-import { databaseRefusal, withoutValues } from '../db/servers/failure.ts'
+import { isDiskFull, isServerFault, isUnreachable, withoutValues } from '../db/servers/failure.ts'
 import { StartError } from '../errors.ts'
 import { end, type Header, header, marker, type TableStart, tableEnd, tableStart } from './format.ts'
 
@@ -105,12 +105,18 @@ function ownLine(line: string): unknown {
 
 export const refuse = (reason: string, message: string): StartError => new StartError(reason, message, 1)
 
-/** The error for a bad file, without values of rows, which may be secret. A lost database gets its own error. */
+/** The error for a bad file, without values of rows, which may be secret. A database that fails gets its own error. */
 export function damaged(file: string, where: string, why: unknown): unknown {
-  if (databaseRefusal(why)) {
-    const lost = `The connection to the database was lost: ${(why as Error).message}. Nothing was restored; run it again.`
-    return new StartError('db_unreachable', lost, 3, { cause: why })
-  }
   const what = why instanceof Error ? (withoutValues(why) as Error).message : why
+  if (isServerFault(why)) {
+    const [reason, fault] = isUnreachable(why)
+      ? ['db_unreachable', 'The connection to the database was lost']
+      : [
+          isDiskFull(why) ? 'storage_full' : 'database_failed',
+          `The database failed, which says nothing about ${file}`,
+        ]
+    const next = 'Nothing was restored. Mend the cause, and run it again.'
+    return new StartError(reason as string, `${fault}: ${what}. ${next}`, 3, { cause: why })
+  }
   return refuse('backup_damaged', `${file} is damaged ${where}: ${what}. Nothing was restored.`)
 }

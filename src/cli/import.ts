@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createReadStream, type ReadStream } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
+import { addAbortSignal, type Readable } from 'node:stream'
 import { StartError } from '../errors.ts'
 import { FirebaseParams } from '../import/formats.ts'
 import type { ImportOptions } from '../import/import.ts'
@@ -38,9 +39,9 @@ async function run({ args: [name = ''], options: given, out, io }: Call<typeof o
   if (on_conflict !== 'skip' && on_conflict !== 'fail') throw new WrongUsage('--on-conflict is skip or fail.')
   const source = given.source ?? (name === '-' ? 'stdin' : basename(name))
   const firebase = await firebaseParams(io, given['firebase-params'])
-  const input = await open(io, name)
-  let report: Awaited<ReturnType<typeof newFile>> | undefined
   const interrupt = new AbortController()
+  const input = await open(io, name, interrupt.signal)
+  let report: Awaited<ReturnType<typeof newFile>> | undefined
   const reasons: Record<string, number> = {}
   const on_refused: ImportOptions['on_refused'] = async (refused) => {
     reasons[refused.reason] = (reasons[refused.reason] ?? 0) + 1
@@ -79,8 +80,8 @@ type Input = {
   linesAbout(lines: number): number | undefined
 }
 
-async function open({ cwd, stdin }: CommandIo, name: string): Promise<Input> {
-  if (name === '-') return { chunks: stdin, linesAbout: () => undefined }
+async function open({ cwd, stdin }: CommandIo, name: string, interrupt: AbortSignal): Promise<Input> {
+  if (name === '-') return { chunks: untilCut(stdin as Readable, interrupt), linesAbout: () => undefined }
   const file = resolve(cwd, name)
   const refused = (error: NodeJS.ErrnoException) => Promise.reject(unreadable(file, error))
   const { size } = await stat(file).catch(refused)
@@ -90,6 +91,15 @@ async function open({ cwd, stdin }: CommandIo, name: string): Promise<Input> {
   return {
     chunks: chunksOf(stream, file),
     linesAbout: (lines) => Math.round((lines * size) / stream.bytesRead),
+  }
+}
+
+/** A signal ends the import even while the program that writes the lines sends none. */
+async function* untilCut(stdin: Readable, interrupt: AbortSignal): AsyncGenerator<Buffer | string> {
+  try {
+    yield* addAbortSignal(interrupt, stdin)
+  } catch (error) {
+    if (!interrupt.aborted) throw error
   }
 }
 

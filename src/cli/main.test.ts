@@ -1,7 +1,7 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { closeSync, existsSync, openSync } from 'node:fs'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -52,6 +52,16 @@ describe('help', () => {
       expect([line, code]).toEqual([line, 0])
     }
   })
+})
+
+it('a working directory that was removed is told in one sentence', () => {
+  const script = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" "$@"'
+  const run = (...args: string[]) =>
+    spawnSync('/bin/sh', ['-c', script, process.execPath, program, ...args], { cwd, encoding: 'utf8' })
+  const message = 'The working directory does not exist any more. Change to another one.'
+  const { status, stderr } = run('doctor')
+  expect([status, stderr]).toEqual([1, `${message}\n`])
+  expect(JSON.parse(run('doctor', '--json').stderr)).toEqual({ reason: 'no_working_directory', message })
 })
 
 it('the version is printed without the rest of the product', async () => {
@@ -303,6 +313,22 @@ describe('exit code 3', () => {
     expect(code).toBe(3)
     expect(stderr).toMatch(/cellkeep start/)
     await rm(empty, { recursive: true })
+  })
+
+  const isRoot = process.getuid?.() === 0
+  type Making = (dir: string) => Promise<void>
+  it.each<[string, Making]>([
+    ['of links in a circle', (dir) => symlink(dir, dir)],
+    // Root may enter every directory.
+    ...(isRoot ? [] : [['that may not be entered', (dir) => mkdir(dir, 0)] as [string, Making]]),
+  ])('a data directory %s is not said to hold no database', async (name, make) => {
+    const dir = join(cwd, name.replaceAll(' ', '-'))
+    await make(dir)
+    const { code, stderr } = await shell({ CELLKEEP_DATA_DIR: dir }, cwd)(['account', 'list'])
+    expect([code, stderr]).toEqual([
+      78,
+      expect.stringMatching(/cannot be used: .*(ELOOP|may not write there)/),
+    ])
   })
 })
 

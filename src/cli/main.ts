@@ -5,6 +5,8 @@ import type { CommandIo } from './shell/output.ts'
 /** The command line: sets the exit code and never exits the process itself. */
 export async function run(argv: readonly string[]): Promise<void> {
   const { stdin, stdout, stderr, env } = process
+  const refuse = (reason: string, message: string): void =>
+    void stderr.write(`${argv.includes('--json') ? JSON.stringify({ reason, message }) : message}\n`)
   const cut = new AbortController()
   let isCut = false
   stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
@@ -14,14 +16,30 @@ export async function run(argv: readonly string[]): Promise<void> {
     isCut = true
     // The last line may fail only after the command has ended.
     process.exitCode ||= 1
-    const told = { reason: 'output_unwritable', message: `The output could not be written: ${message}` }
-    stderr.write(`${argv.includes('--json') ? JSON.stringify(told) : told.message}\n`)
+    refuse('output_unwritable', `The output could not be written: ${message}`)
   })
   // Without a listener, a broken pipe on standard error would end the server.
   stderr.on('error', () => {})
-  const io = { stdin, stdout, stderr, env, cwd: process.cwd(), cut: cut.signal, yield: yieldToOthers }
+  const cwd = workingDirectory()
+  if (cwd === undefined) {
+    process.exitCode = 1
+    return refuse(
+      'no_working_directory',
+      'The working directory does not exist any more. Change to another one.',
+    )
+  }
+  const io = { stdin, stdout, stderr, env, cwd, cut: cut.signal, yield: yieldToOthers }
   const code = await execute(argv, io)
   process.exitCode = code || Number(isCut)
+}
+
+/** Undefined if it was removed, such as that of a release that another one has replaced. */
+function workingDirectory(): string | undefined {
+  try {
+    return process.cwd()
+  } catch {
+    return undefined
+  }
 }
 
 /** Runs one call of `cellkeep`; resolves to the exit code. */

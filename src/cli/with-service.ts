@@ -38,7 +38,7 @@ export async function withDatabase<T>(
 ): Promise<T> {
   const parsed = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
   const log = createLog('warn', textLines(io.stderr))
-  const { database_url, database_schema, data_dir, postgres_bin, postgres_user } = parsed.config
+  const { database_url, database_schema, data_dir, postgres_bin } = parsed.config
   if (database_url !== null) {
     const connection = await locate(
       configured(database_url, parsed.config.database_direct_url),
@@ -47,11 +47,7 @@ export async function withDatabase<T>(
     const unhook = interrupt ? onSignal((code) => interrupt.abort(code)) : () => {}
     return await work({ parsed, config: parsed.config, connection, log }).finally(unhook)
   }
-  const place = {
-    dataDir: data_dir,
-    dataDirIsDefault: parsed.sources.data_dir === 'default',
-    postgresUser: postgres_user ?? undefined,
-  }
+  const place = placeOf(parsed)
   if (!makes && (await existingDataDir(place)) === undefined)
     throw new StartError(
       'no_database',
@@ -86,6 +82,13 @@ export async function withDatabase<T>(
     unhook()
   }
 }
+
+/** Where the embedded database of a configuration is. */
+export const placeOf = ({ config, sources }: ParsedConfig) => ({
+  dataDir: config.data_dir,
+  dataDirIsDefault: sources.data_dir === 'default',
+  postgresUser: config.postgres_user ?? undefined,
+})
 
 export type CommandService = { app: App }
 

@@ -136,7 +136,7 @@ test.skipIf(!isRoot)(
       const child = await startChild({ dataDir: path, uid: nobody })
       expect(child).toMatchObject({ event: 'failed', reason: 'data_dir_unusable' })
       expect(child.message).toContain(
-        `it belongs to uid 0, and uid ${nobody} may not write there. Run \`chown ${nobody} ${path}\`.`,
+        `it belongs to uid 0, and uid ${nobody} may not write there. Run Cellkeep as that user or, if no other uses the directory, run \`chown ${nobody} ${path}\`.`,
       )
       expect(await child.exited).toBe(78)
     }

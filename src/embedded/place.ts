@@ -48,11 +48,17 @@ export async function preparePlace(options: PlaceOptions): Promise<Place> {
   }
 }
 
-/** The data dir that would be used, if it holds a database; else undefined. Makes nothing. */
+/**
+ * The data dir that would be used, unless it certainly holds no database: one that may not be entered may hold one.
+ * Makes nothing.
+ */
 export async function existingDataDir(options: PlaceOptions): Promise<string | undefined> {
   const { wanted } = await choosePlace(options)
-  const found = await stat(join(wanted, 'db')).catch(() => undefined)
-  return found && wanted
+  const mayHoldOne = await stat(join(wanted, 'db')).then(
+    () => true,
+    ({ code }: NodeJS.ErrnoException) => code !== 'ENOENT' && code !== 'ENOTDIR',
+  )
+  return mayHoldOne ? wanted : undefined
 }
 
 async function choosePlace(
@@ -118,7 +124,7 @@ async function barred(dataDir: string, error: NodeJS.ErrnoException): Promise<ne
   const own = process.geteuid?.()
   throw unusable(
     dataDir,
-    `it belongs to uid ${(await stat(dataDir)).uid}, and uid ${own} may not write there. Run \`chown ${own} ${dataDir}\``,
+    `it belongs to uid ${(await stat(dataDir)).uid}, and uid ${own} may not write there. Run Cellkeep as that user or, if no other uses the directory, run \`chown ${own} ${dataDir}\``,
   )
 }
 

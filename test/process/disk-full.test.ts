@@ -164,3 +164,12 @@ it.skipIf(why !== undefined)(
     expect((await server.end('SIGTERM')).code).toBe(0)
   },
 )
+
+it.skipIf(why !== undefined)('the doctor tells a full disk on which the database cannot start', async () => {
+  const { server, fill } = await onSmallDisk('stopped')
+  expect((await server.end('SIGTERM')).code).toBe(0)
+  await fill(0)
+  const { code, stdout, stderr } = await runCellkeep(server.cwd, ['doctor', '--json'])
+  expect([code, JSON.parse(stderr).reason]).toEqual([3, 'database_start_failed'])
+  expect(stdout.map((line) => JSON.parse(line).finding)).toContain('disk_full')
+})

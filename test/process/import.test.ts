@@ -3,7 +3,8 @@ import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { text } from 'node:stream/consumers'
+import { afterAll, expect, it, onTestFinished } from 'vitest'
 import { sql } from '../../src/db/db.ts'
 import { entry, runCellkeep } from '../helpers/server-process.ts'
 import { serviceForFile } from '../helpers/service.ts'
@@ -56,4 +57,23 @@ it('killed thrice in the middle and interrupted once, an import has made each ac
         (select count(distinct target_account_id) from audit_entries() where event_type = 'account_create') as rows,
         (select count(*) from audit_entries()) as log`),
   ).toEqual({ accounts: size, actors: size, rows: size, log: size })
+})
+
+it('that waits for lines of standard input ends by a signal', async () => {
+  const args = [entry, 'account', 'import', '-', '--source', 'waiting', '--json']
+  const child = spawn(process.execPath, args, {
+    cwd,
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const ended = once(child, 'exit')
+  const stdout = text(child.stdout)
+  const users = Array.from({ length: 501 }, (_, at) => JSON.stringify({ username: `waiting-${at}` }))
+  child.stdin.write(`${users.join('\n')}\n{"username":`)
+  const isKept = sql`select from account_import where source = 'waiting'`
+  await expect.poll(() => db.first(isKept), { timeout: 30_000 }).toBeDefined()
+  child.kill('SIGTERM')
+  expect(await ended).toEqual([143, null])
+  expect(JSON.parse(await stdout)).toMatchObject({ lines: 500, imported: 500, refused: 0, complete: false })
 })

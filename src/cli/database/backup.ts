@@ -80,7 +80,7 @@ export const restore = command({
   args: 1,
   summary: 'Load a backup into a database without accounts, and migrate it to the schema of this version.',
   details:
-    'Restores everything or nothing. One-time links in the backup stop working, and queued messages are not sent. Sessions\nand tokens revoked after the backup was made are valid again: end them before you start the server:\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone\n\n--verify restores into a temporary database instead, checks every row, starts a server on it and removes it. Exit\ncodes: 0 the backup is good, 1 findings. --into uses an empty database of yours, and leaves in it what it restored. Set\nPGPASSWORD rather than a password in URL, which other users of the machine could see.',
+    'Restores everything or nothing. One-time links in the backup stop working, and queued messages are not sent. Sessions\nand tokens revoked after the backup was made are valid again: end them before you start the server:\n  cellkeep session revoke-all --everyone\n  cellkeep token revoke-all --everyone\n\n--verify restores into a temporary database instead, checks every row, starts a server on it and removes it. Exit\ncodes: 0 the backup is good, 1 findings, 3 the database failed. --into uses an empty database of yours, and leaves in it what it restored. Set\nPGPASSWORD rather than a password in URL, which other users of the machine could see.',
   options: { verify: { type: 'boolean' }, into: { type: 'string' } },
   run: async ({ args: [name = ''], options: { verify = false, into }, out, io }) => {
     if (into !== undefined && !verify) throw new WrongUsage('--into needs --verify.')

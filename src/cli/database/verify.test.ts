@@ -172,3 +172,18 @@ it.each<[string, (bytes: Buffer) => Buffer | Promise<Buffer>]>([
   await writeFile(file, await change(Buffer.from(await readFile(whole))))
   expect(await findings(file)).toEqual([expect.stringMatching(/^V1 backup_(damaged|unreadable)$/)])
 })
+
+it('a disk that is full when the constraints are checked is no finding', async () => {
+  const to = await migratedDatabase()
+  try {
+    const client = await to.open()
+    await client.query(`
+      create function full_disk() returns event_trigger language plpgsql as
+        $$ begin raise exception 'no space left' using errcode = '53100'; end $$;
+      create event trigger full_disk on ddl_command_end when tag in ('CREATE INDEX') execute function full_disk()`)
+    const verified = verifyBackup(to.connection, whole, { log: capturedLog().log })
+    await expect(verified).rejects.toMatchObject({ reason: 'storage_full', exitCode: 3 })
+  } finally {
+    await to.drop()
+  }
+})

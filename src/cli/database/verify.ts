@@ -7,6 +7,7 @@ import type { Dropped } from '../../backup/constraints.ts'
 import { restoreBackup } from '../../backup/restore.ts'
 import { resolveOptions } from '../../config/config.ts'
 import { type Connection, type Database, openDatabase, sql } from '../../db/db.ts'
+import { isServerFault } from '../../db/servers/failure.ts'
 import { locate } from '../../db/servers/locate.ts'
 import { StartError } from '../../errors.ts'
 import type { Log } from '../../log/log.ts'
@@ -46,7 +47,7 @@ export async function verifyBackup(
     restored = await restoreBackup(connection, file, { onBytes, breaking: (rule) => broken.push(rule) })
   } catch (error) {
     const check = error instanceof StartError && refusals[error.reason]
-    if (!check) throw error
+    if (!check || isServerFault(error.cause)) throw error
     const { reason: finding, message: what } = error
     return { rows: 0, created_at: null, findings: [{ check, finding, what, remedy }] }
   }

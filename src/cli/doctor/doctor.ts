@@ -1,13 +1,14 @@
 import { declared } from '../../compose-app.ts'
-import { ConfigError, type ParsedConfig } from '../../config/config.ts'
+import { type Config, ConfigError, type ParsedConfig, withDataDir } from '../../config/config.ts'
 import { loadConfig } from '../../config/file.ts'
 import { isLoopbackHost } from '../../config/ip.ts'
+import { existingDataDir } from '../../embedded/place.ts'
 import { StartError } from '../../errors.ts'
 import { command, numberIn, WrongUsage } from '../shell/command.ts'
 import { agreed } from '../shell/confirm.ts'
 import type { CommandIo } from '../shell/output.ts'
 import { withProgress } from '../shell/progress.ts'
-import { withDatabase } from '../with-service.ts'
+import { placeOf, withDatabase } from '../with-service.ts'
 import { databaseFindings } from './database.ts'
 import { type Finding, type Fix, fileFindings } from './files.ts'
 import { levelOf } from './level.ts'
@@ -57,9 +58,9 @@ export const doctor = command({
         await mend()
       })
     } catch (error) {
-      // Findings about the files are shown even if the database does not answer.
-      if (!isOpen && error instanceof StartError && error.reason === 'db_unreachable')
-        report(await fileFindings(loaded.config))
+      // Findings about the files, such as a full disk, are shown even if the database does not answer.
+      if (!isOpen && error instanceof StartError && unanswered.includes(error.reason))
+        report(await fileFindings(await locatedConfig(loaded)))
       const remedy = error instanceof StartError && remedies[error.reason]
       if (!remedy) throw error
       report([{ finding: error.reason, what: error.message, remedy }])
@@ -86,6 +87,13 @@ async function configOf({ env, cwd }: CommandIo): Promise<{ loaded: ParsedConfig
   }
 }
 
+/** With the data dir that would be used: root may use another one than the default. */
+async function locatedConfig(loaded: ParsedConfig): Promise<Config> {
+  const isEmbedded = loaded.config.database_url === null
+  const dataDir = isEmbedded ? await existingDataDir(placeOf(loaded)) : undefined
+  return dataDir === undefined ? loaded.config : withDataDir(loaded, dataDir).config
+}
+
 /** In per cent; null: no row is judged. */
 function sampleOf({ deep = false, sample }: { deep?: boolean; sample?: string }): number | null {
   if (!deep && sample !== undefined) throw new WrongUsage('--sample needs --deep.')
@@ -93,6 +101,8 @@ function sampleOf({ deep = false, sample }: { deep?: boolean; sample?: string })
   if (!(percent > 0 && percent <= 100)) throw new WrongUsage('--sample takes a number up to 100.')
   return deep ? percent : null
 }
+
+const unanswered = ['db_unreachable', 'database_start_failed']
 
 /** For errors that keep the database from being opened. */
 const remedies: Record<string, string> = {

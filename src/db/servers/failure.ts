@@ -25,6 +25,13 @@ const damage = new Set(['58P01', '58030', 'XX001', 'XX002'])
 export const isDamage = (error: unknown): error is pg.DatabaseError =>
   error instanceof pg.DatabaseError && damage.has(error.code ?? '')
 
+/** SQLSTATEs of a server that lacks room, memory or rights, or was told to stop, whatever the statement wrote. */
+const serverFaults = /^(40...|42501|53...|55...|57...)$/
+
+/** True if the server failed, or was lost; then the rows of the statement may be sound. */
+export const isServerFault = (error: unknown): boolean =>
+  isUnreachable(error) || isDamage(error) || serverFaults.test(codeOf(error))
+
 /** For a promise that is awaited later: resolves to the error instead of rejecting unhandled. */
 export const asError = (error: unknown): Error => error as Error
 
