@@ -17,8 +17,9 @@ export function draftsAreOf(account_id: string | undefined): void {
   owner = account_id
 }
 
+export const hasDrafts = (): boolean => drafts.size > 0
 addEventListener('beforeunload', (event) => {
-  if (drafts.size > 0) event.preventDefault()
+  if (hasDrafts()) event.preventDefault()
 })
 
 export const draftOf = <T>(key: string): T | null => (drafts.get(key) as T | undefined) ?? null
