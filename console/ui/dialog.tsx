@@ -5,6 +5,7 @@ import { Button, type ButtonKind, IconButton } from './button.tsx'
 import { Fault } from './fault.tsx'
 import { Field } from './field.tsx'
 import { Form } from './form.tsx'
+import { useLeaveGuard } from './leave-guard.ts'
 import { Text } from './text.tsx'
 
 export type DialogProps = {
@@ -133,6 +134,7 @@ export function Confirm({
   ...rest
 }: ConfirmProps) {
   const close = askingFirst(onClose, isDirty, rest.isBusy)
+  useLeaveGuard(isDirty === true && !rest.isBusy)
   const [typed, setTyped] = useState('')
   const label = name != null && words.type_name(name)
   const isOff = rest.disabled || (label && typed.trim() !== name.trim() && label)
