@@ -7,7 +7,7 @@ import { Fault } from './fault.tsx'
 import type { Change } from './form.tsx'
 import { useLeaveGuard } from './leave-guard.ts'
 
-export type FormDialogProps = Pick<DialogProps, 'title' | 'size' | 'onClose'> & {
+export type FormDialogProps = Pick<DialogProps, 'title' | 'whom' | 'size' | 'onClose'> & {
   /** What comes before the refusal of the last attempt and the fields. */
   about?: ComponentChildren
   /** On the button that sends. */
