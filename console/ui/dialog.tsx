@@ -75,8 +75,9 @@ export function Dialog({
       </header>
       <div class="dialog-content">
         {whom && (
-          <p class="soft">
-            <Text>{whom.username}</Text> <Id id={whom.id} />
+          <p class="row soft">
+            <Text>{whom.username}</Text>
+            <Id id={whom.id} />
           </p>
         )}
         {children}
