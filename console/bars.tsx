@@ -3,11 +3,12 @@ import { connection, reconnect } from './api/live.ts'
 import { mustEnrol } from './api/session.ts'
 import { shell } from './copy/common.ts'
 import { security } from './copy/security.ts'
+import { isOutdated } from './lib/new-build.ts'
 import { to } from './lib/router.ts'
 import { Button, ButtonLink, offline } from './ui/button.tsx'
 import { Note } from './ui/note.tsx'
 
-/** Messages that concern every page: no connection, one window too many, or a second factor to add. */
+/** Messages that concern every page: no connection, one window too many, another build, or a second factor to add. */
 export function Bars() {
   const state = connection.value
   if (mustEnrol.value)
@@ -25,6 +26,17 @@ export function Bars() {
     return <Bar text={shell.offline} action={<Reconnect verb={shell.try_now} />} />
   if (state === 'too_many_sockets')
     return <Bar text={shell.too_many_windows} action={<Reconnect verb={shell.reconnect} />} />
+  if (isOutdated.value)
+    return (
+      <Bar
+        text={shell.new_version}
+        action={
+          <Button small onClick={() => location.reload()}>
+            {shell.reload}
+          </Button>
+        }
+      />
+    )
   return null
 }
 

@@ -26,7 +26,7 @@ export const routes: readonly Route[] = [
   { path: '/callback/:provider', load: () => import('./entry/callback-page.tsx'), who: 'all' },
   { path: '/go/:id', load: () => import('./go/go-page.tsx') },
   { path: '/inbox', load: inbox },
-  { path: '/inbox/:tab(history)', load: inbox },
+  { path: '/inbox/:tab(sent|history)', load: inbox },
   { path: '/cells', load: cells },
   { path: '/cells/:id', load: cell },
   { path: '/cells/:id/:tab(relations|items|sharing|why|timeline)', load: cell },

@@ -20,6 +20,7 @@ import { Bars } from './bars.tsx'
 import { shell, words } from './copy/common.ts'
 import { EntryCard, EntryFrame } from './entry/entry-card.tsx'
 import { isHelpOpen, isPaletteOpen } from './keys.ts'
+import { leaveOldBuild } from './lib/new-build.ts'
 import { go, match, path, to } from './lib/router.ts'
 import { Palette } from './palette.tsx'
 import { Rail } from './rail.tsx'
@@ -162,7 +163,11 @@ function Loading({ route: { load }, params }: Found) {
         loadedPages.set(load, module.default)
         draw((count) => count + 1)
       },
-      () => fail({ load, isOffline: !navigator.onLine || Boolean(offline.peek()) }),
+      async () => {
+        const isOffline = !navigator.onLine || Boolean(offline.peek())
+        if (!isOffline) await leaveOldBuild()
+        fail({ load, isOffline })
+      },
     )
   }, [load, failed])
   if (Loaded) return <Loaded params={params} key={load.toString() + (params.id ?? params.name ?? '')} />

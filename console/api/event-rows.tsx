@@ -85,6 +85,9 @@ type Metadata = { role?: string; scope_kind?: string; scope_id?: string | null; 
 function filled(name: string, row: Event, here?: string): ComponentChildren {
   const metadata = (row.metadata ?? {}) as Metadata & Record<string, unknown>
   if (name === 'who') return whoOf(row.actor_id, row.account_id, row.username, metadata.via)
+  // The row of a purge keeps the name that nothing else knows any more.
+  if (name === 'target' && row.event_type === 'account_purge' && typeof metadata.username === 'string')
+    return <Text>{metadata.username}</Text>
   if (name === 'target')
     return row.target_actor_id || row.target_account_id
       ? whoOf(row.target_actor_id, row.target_account_id, row.target_username)

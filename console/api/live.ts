@@ -1,6 +1,7 @@
 import { effect, signal } from '@preact/signals'
 import { createLive, type Ending, type LiveClient } from '../../src/client/live.ts'
 import { shell, words } from '../copy/common.ts'
+import { checkBuild } from '../lib/new-build.ts'
 import { offline } from '../ui/button.tsx'
 import { toast } from '../ui/toast.tsx'
 import { client } from './client.ts'
@@ -21,7 +22,10 @@ let hidden: ReturnType<typeof setTimeout> | undefined
 
 /** One socket per visible tab, as the acting actor. */
 export function startLive(): void {
-  if (!server.features.ws) return
+  if (!server.features.ws) {
+    addEventListener('focus', () => void checkBuild())
+    return
+  }
   effect(() => {
     const who = signedIn.value?.account.id
     const actor = acting.value
@@ -52,6 +56,8 @@ function open(actor: string | null): void {
   const own = createLive(client, { wsPath: server.paths.ws, ...(actor && { acting: actor }) })
   live = own
   own.on('open', ({ again }) => {
+    // The server may have been replaced.
+    if (wasOpen) void checkBuild()
     wasOpen = true
     connection.value = 'open'
     offline.value = false

@@ -4,8 +4,9 @@ import { useSend } from '../api/send.ts'
 import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
+import { useDraft } from '../lib/draft.ts'
 import { go, to } from '../lib/router.ts'
-import { Checkbox } from '../ui/field.tsx'
+import { Checkbox, Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { toast } from '../ui/toast.tsx'
 import type { DialogOf } from './cell-menu.tsx'
@@ -13,6 +14,7 @@ import type { DialogOf } from './cell-menu.tsx'
 /** Counts what a copy would contain before it is made. */
 export function CloneCell({ got: { cell }, onClose }: DialogOf) {
   const [deep, setDeep] = useState(false)
+  const { form, set, isDirty } = useDraft('clone', { label: '' })
   const preview = useCall('cell_clone_preview', { source_id: cell.id, deep })
   const clone = useSend('cell_clone', { spoils: ['cell_list'], done: () => toast(cells.cloned) })
   const chooseDeep = (next: boolean): void => {
@@ -20,8 +22,9 @@ export function CloneCell({ got: { cell }, onClose }: DialogOf) {
     setDeep(next)
   }
   const submit = async (): Promise<void> => {
-    const made = await clone.send({ source_id: cell.id, deep })
-    if (made) go(to(`/cells/${made.cell.id}`))
+    const label = form.label.trim()
+    const made = await clone.send({ source_id: cell.id, deep, ...(label && { with_data_patch: { label } }) })
+    if (made) go(to(`/cells/${made.cell.id}`), { isSaved: true })
   }
   return (
     <FormDialog
@@ -30,8 +33,17 @@ export function CloneCell({ got: { cell }, onClose }: DialogOf) {
       of={{ ...clone, error: clone.error ?? preview.error }}
       disabled={!preview.data && (preview.error ? explain(preview.error) : words.counting)}
       onClose={onClose}
+      isDirty={isDirty}
       onSubmit={() => preview.data && void submit()}
     >
+      <Field
+        label={cells.label}
+        hint={cells.clone_label_hint}
+        value={form.label}
+        onInput={(label) => set({ label })}
+        autocomplete="off"
+        autofocus
+      />
       <Checkbox label={cells.clone_deep} checked={deep} onChange={chooseDeep} />
       <p aria-live="polite">
         {preview.data ? cells.clone_about(preview.data) : !preview.error && words.counting}

@@ -10,9 +10,10 @@ import { explain } from '../copy/errors.ts'
 import { draftOf, dropDraft, keepDraft } from '../lib/draft.ts'
 import { diff, isSame, type Json, type JsonObject } from '../lib/json.ts'
 import { checkData, placeOf } from '../lib/json-check.ts'
-import { leaveGuard, to } from '../lib/router.ts'
+import { to } from '../lib/router.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
+import { useLeaveGuard } from '../ui/leave-guard.ts'
 import { Note } from '../ui/note.tsx'
 import { Page } from '../ui/page.tsx'
 import { Text } from '../ui/text.tsx'
@@ -54,7 +55,8 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
     return refused?.text === text ? refused.marks : []
   }, [checked, refused])
   const isDirty = !data || changes.length > 0
-  useLeaveGuard(isDirty, cell_id)
+  // After Back it is kept.
+  useLeaveGuard(isDirty, () => dropDraft(cell_id))
   useEffect(() => (isDirty ? keepDraft(cell_id, { base, text }) : dropDraft(cell_id)), [isDirty, base, text])
   useLayoutEffect(() => {
     // The editor, which had the focus, is hidden during the review.
@@ -62,7 +64,6 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
       document.querySelector<HTMLElement>('h1')?.focus()
   }, [isReviewing])
   const close = (): void => {
-    leaveGuard.ask = undefined
     dropDraft(cell_id)
     onClose()
   }
@@ -206,19 +207,4 @@ function marksOf({ reason, data: { issues } }: Refusal, text: string): Mark[] {
     if (reason === 'cell_data_invalid') return [{ ...placeOf(text, path), message }]
     return path[0] === 'data' ? [{ ...placeOf(text, path.slice(1)), message }] : []
   })
-}
-
-/** Asks before a link leads away from unsaved text, which is then lost; after Back it is kept. */
-function useLeaveGuard(isDirty: boolean, cell_id: string): void {
-  useEffect(() => {
-    if (!isDirty) return
-    leaveGuard.ask = () => {
-      const isSure = confirm(words.unsaved_question)
-      if (isSure) dropDraft(cell_id)
-      return isSure
-    }
-    return () => {
-      leaveGuard.ask = undefined
-    }
-  }, [isDirty])
 }

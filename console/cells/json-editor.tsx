@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { cells } from '../copy/cells.ts'
+import { checkBuild } from '../lib/new-build.ts'
 import { TextArea } from '../ui/field.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Skeleton } from '../ui/resource.tsx'
@@ -36,7 +37,10 @@ export function JsonEditor({
         editor.current = openEditor(host.current as HTMLElement, { text: value, label, onInput })
         setState('open')
       },
-      () => setState('failed'),
+      () => {
+        setState('failed')
+        void checkBuild()
+      },
     )
     return () => {
       isGone = true

@@ -1,7 +1,7 @@
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import { useSend } from '../api/send.ts'
 import { cells } from '../copy/cells.ts'
-import { draftOf, dropDraft, keepDraft } from '../lib/draft.ts'
+import { useDraft } from '../lib/draft.ts'
 import { checkData, type Problem } from '../lib/json-check.ts'
 import { go, to } from '../lib/router.ts'
 import { Choices, Field, TextArea } from '../ui/field.tsx'
@@ -9,17 +9,11 @@ import { FormDialog } from '../ui/form-dialog.tsx'
 import { toast } from '../ui/toast.tsx'
 import { problemText } from './problem-text.ts'
 
-type Form = { label: string; kind: string; visibility: 'private' | 'public' }
-const blank: Form = { label: '', kind: '', visibility: 'private' }
-const empty = '{\n}'
-/** Stands for its id among the drafts. */
-const draft = 'new'
+const blank = { label: '', kind: '', visibility: 'private' as 'private' | 'public', text: '{\n}' }
 
 export function NewCell({ onClose }: { onClose(): void }) {
-  const [kept] = useState(() => draftOf<{ form: Form; text: string }>(draft))
-  const [form, setForm] = useState(kept?.form ?? blank)
-  const [text, setText] = useState(kept?.text ?? empty)
-  const { label, kind, visibility } = form
+  const { form, set, isDirty } = useDraft('new', blank)
+  const { label, kind, visibility, text } = form
   const [isSent, setSent] = useState(false)
   const create = useSend('cell_create', {
     spoils: ['cell_list', 'audit_log_list'],
@@ -32,21 +26,13 @@ export function NewCell({ onClose }: { onClose(): void }) {
     if ('problems' in checked) return
     const data = label.trim() ? { label: label.trim(), ...checked.data } : checked.data
     const made = await create.send({ data, visibility, kind: kind.trim() || null })
-    if (!made) return
-    dropDraft(draft)
-    go(to(`/cells/${made.cell.id}`))
-  }
-  const isDirty = text !== empty || label !== '' || kind !== '' || visibility !== blank.visibility
-  useEffect(() => (isDirty ? keepDraft(draft, { form, text }) : dropDraft(draft)), [isDirty, form, text])
-  const close = (): void => {
-    dropDraft(draft)
-    onClose()
+    if (made) go(to(`/cells/${made.cell.id}`), { isSaved: true })
   }
   return (
     <FormDialog
       title={cells.new_cell}
       size="full"
-      onClose={close}
+      onClose={onClose}
       isDirty={isDirty}
       verb={cells.create}
       of={create}
@@ -55,7 +41,7 @@ export function NewCell({ onClose }: { onClose(): void }) {
       <Field
         label={cells.label}
         value={label}
-        onInput={(label) => setForm({ ...form, label })}
+        onInput={(label) => set({ label })}
         autocomplete="off"
         autofocus
       />
@@ -63,7 +49,7 @@ export function NewCell({ onClose }: { onClose(): void }) {
         label={cells.kind}
         hint={cells.kind_hint}
         value={kind}
-        onInput={(kind) => setForm({ ...form, kind })}
+        onInput={(kind) => set({ kind })}
         autocomplete="off"
         maxlength={128}
       />
@@ -74,13 +60,13 @@ export function NewCell({ onClose }: { onClose(): void }) {
           { value: 'private', ...cells.private_choice },
           { value: 'public', ...cells.public_choice },
         ]}
-        onChange={(visibility) => setForm({ ...form, visibility })}
+        onChange={(visibility) => set({ visibility })}
       />
       <TextArea
         label={cells.data}
         hint={cells.data_hint}
         value={text}
-        onInput={setText}
+        onInput={(text) => set({ text })}
         rows={6}
         mono
         fault={isSent ? problem : null}

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import { ActorName } from '../api/actor-name.tsx'
 import { ActorPicker } from '../api/actor-picker.tsx'
 import type { Output } from '../api/client.ts'
-import { usePages } from '../api/query.ts'
+import { useCall, usePages } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { isAdmin } from '../api/session.ts'
 import { cells } from '../copy/cells.ts'
@@ -22,7 +22,13 @@ import { LeaveCell } from './leave-cell.tsx'
 type Grant = Output<'cell_grant_list'>['grants'][number]
 type Level = Grant['level']
 const levels = (['viewer', 'editor'] as const).map((value) => ({ value, label: cells.levels[value] }))
-const spoils = ['cell_grant_list', 'cell_get', 'cell_audit_list', 'audit_log_list'] as const
+const spoils = [
+  'cell_grant_list',
+  'cell_access_explain',
+  'cell_get',
+  'cell_audit_list',
+  'audit_log_list',
+] as const
 
 /** With whom a cell is shared, and at which level. */
 export function Sharing({ got }: PartProps) {
@@ -44,6 +50,9 @@ export function Sharing({ got }: PartProps) {
 
 function Grants({ got: { cell } }: { got: Got }) {
   const list = usePages('cell_grant_list', { cell_id: cell.id }, ({ grants }) => grants)
+  const hasRoles = list.data?.some(({ role }) => role !== null) === true
+  const counted = useCall('cell_access_explain', { cell_id: cell.id, limit: 50 }, { enabled: hasRoles }).data
+    ?.everyone?.grants
   return (
     <Resource of={list} isEmpty={() => false}>
       {(grants) => (
@@ -56,7 +65,7 @@ function Grants({ got: { cell } }: { got: Got }) {
           </li>
           {grants.map((one) => (
             <li key={one.id}>
-              <Row grant={one} />
+              <Row grant={one} holders={counted?.find(({ grant }) => grant.id === one.id)?.holders} />
             </li>
           ))}
           {grants.length === 0 && <li class="soft">{cells.not_shared}</li>}
@@ -66,7 +75,8 @@ function Grants({ got: { cell } }: { got: Got }) {
   )
 }
 
-function Row({ grant }: { grant: Grant }) {
+/** `holders`: how many people have the role now, once they are counted. */
+function Row({ grant, holders }: { grant: Grant; holders: number | undefined }) {
   const set = useSend('cell_grant_create', { spoils, done: () => toast(cells.level_changed) })
   const stop = useSend('cell_grant_revoke', { spoils, done: () => toast(cells.stopped) })
   const error = set.error ?? stop.error
@@ -81,7 +91,8 @@ function Row({ grant }: { grant: Grant }) {
         ) : (
           <>
             {cells.holders(grant.role ?? '')}{' '}
-            {grant.scope_id && <span class="soft">{cells.in_scope(shortId(grant.scope_id))}</span>}
+            {grant.scope_id && <span class="soft">{cells.in_scope(shortId(grant.scope_id))}</span>}{' '}
+            {holders !== undefined && <span class="soft">{cells.holders_now(holders)}</span>}
           </>
         )}
       </span>

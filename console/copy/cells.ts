@@ -129,6 +129,7 @@ export const cells = {
   deleted: 'Cell deleted.',
   clone: 'Copy cell',
   clone_deep: 'Copy what it links to as well',
+  clone_label_hint: 'Leave it empty to keep the label.',
   clone_about: ({ cells, depth, bytes }: { cells: number; depth: number; bytes: number }) =>
     `Copies ${count(cells, 'cell')} that you can see, ${count(depth + 1, 'level')}, ${Math.ceil(bytes / 1000)} kB.`,
   cloned: 'Cell copied.',
@@ -177,6 +178,7 @@ export const cells = {
   not_shared: 'Shared with nobody.',
   owner_row: 'owner',
   holders: (role: string) => `everybody with ${role}`,
+  holders_now: (n: number) => (n >= 1000 ? '999+ now' : `${n} now`),
   in_scope: (id: string) => `in ${id}`,
   stop: 'Remove',
   stopped: 'No longer shared.',

@@ -64,6 +64,17 @@ const sentences = (...all: string[]): string =>
     .map((one) => `${one}.`)
     .join(' ')
 
+type Credentials = { sessions: number; tokens: number }
+const credentials = ({ sessions, tokens }: Credentials): string =>
+  together(
+    [
+      [sessions, 'session'],
+      [tokens, 'token'],
+    ],
+    'ends now',
+    'end now',
+  )
+
 /** What the deletion of an account, one's own or another's, ends and leaves; zero counts are left out. */
 export const deletion = {
   counted: (
@@ -71,14 +82,7 @@ export const deletion = {
     n: { sessions: number; tokens: number; role_grants: number; offers: number; cells: number },
   ) =>
     sentences(
-      together(
-        [
-          [n.sessions, 'session'],
-          [n.tokens, 'token'],
-        ],
-        'ends now',
-        'end now',
-      ),
+      credentials(n),
       [
         together([[n.role_grants, 'role']], 'stops working', 'stop working'),
         together([[n.offers, 'offer']], 'stays', 'stay'),
@@ -97,6 +101,7 @@ export const endings = {
       together([[n, 'session']], 'ends within seconds', 'end within seconds') || 'There are no sessions',
       'Tokens keep working',
     ),
+  both: (n: Credentials) => sentences(credentials(n)),
   tokens: (n: number) =>
     n === 0
       ? 'There are no tokens.'

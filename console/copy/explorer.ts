@@ -1,3 +1,15 @@
+/** Who may call a method, as the service describes it. */
+export type Auth = {
+  account: 'none' | 'optional' | 'required'
+  roles?: (string | { role: string; scope_kind?: string })[]
+}
+
+/** The roles of which a method needs one; empty: none. */
+export const rolesNeeded = ({ roles = [] }: Auth): string =>
+  roles
+    .map((one) => (typeof one === 'string' ? one : `${one.role} in the ${one.scope_kind ?? 'place'}`))
+    .join(' or ')
+
 /** The API explorer. */
 export const explorer = {
   title: 'API',
@@ -14,6 +26,8 @@ export const explorer = {
   call: 'Call',
   changes: 'changes data',
   reads: 'reads',
+  who: (auth: Auth): string =>
+    rolesNeeded(auth) || (auth.account === 'required' ? 'anyone signed in' : 'anyone'),
   change_question: 'This changes real data. Continue?',
   change_about: (name: string, method: string) => `${method} is called as ${name}.`,
   answered: (ms: number) => `Answered in ${ms} ms`,

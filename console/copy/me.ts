@@ -33,7 +33,8 @@ export const me = {
   verify_not_needed: 'It is already verified.',
 
   password_title: 'Password',
-  password_about: 'All sessions and tokens of the account end. You sign in again.',
+  password_about: (n: Parameters<typeof endings.both>[0] | null) =>
+    `${n ? endings.both(n) : 'All sessions and tokens of the account end.'} You sign in again.`,
   change_password: 'Change password',
   set_password: 'Set a password',
   current_password: 'Current password',

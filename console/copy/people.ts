@@ -35,6 +35,9 @@ export const people = {
   undelete: 'Undelete',
   undeleted: 'Account restored. Its roles work again.',
   purge: (id: string) => `To delete it for good, on the server: \`cellkeep account purge ${id}\``,
+  purged: 'purged',
+  purged_at: (when: string, by: string | null | undefined) =>
+    `Deleted for good ${when}${by ? ` by ${by}` : ''}. The audit log keeps the last name; somebody else may use it now.`,
   actor: (name: string) => `Actor ${name}`,
   no_roles: 'No roles.',
   role: 'Role',

@@ -79,6 +79,7 @@ export function CallForm({ method, shapes }: { method: Method; shapes: Shapes })
       <header>
         <h2>{method.name}</h2>
         <Badge kind={changes ? 'warn' : 'ok'}>{changes ? explorer.changes : explorer.reads}</Badge>
+        <span class="soft">{explorer.who(method['x-auth'])}</span>
       </header>
       <p>{method.description ?? method.summary}</p>
       <Form class="stack" onSubmit={submit}>

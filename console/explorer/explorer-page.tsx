@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useRead } from '../api/query.ts'
-import { explorer } from '../copy/explorer.ts'
+import { type Auth, explorer, rolesNeeded } from '../copy/explorer.ts'
 import { place, to } from '../lib/router.ts'
 import { Field } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
@@ -17,6 +17,7 @@ export type Method = {
   params: { name: string; required?: boolean; schema: Schema }[]
   'x-error-reasons'?: string[]
   'x-side-effects'?: boolean
+  'x-auth': Auth
 } & Record<string, unknown>
 
 type Description = { methods: Method[]; components: { schemas: Shapes } }
@@ -42,7 +43,7 @@ export default function ExplorerPage() {
                 <ul>
                   {methods
                     .filter(({ name }) => name.includes(sought.trim().toLowerCase()))
-                    .map(({ name, 'x-side-effects': changes }) => (
+                    .map(({ name, 'x-side-effects': changes, 'x-auth': auth }) => (
                       <li key={name}>
                         <a
                           href={to('/api', { method: name })}
@@ -56,7 +57,8 @@ export default function ExplorerPage() {
                               </span>
                               <span class="hidden-text">{explorer.changes}</span>
                             </>
-                          )}
+                          )}{' '}
+                          <span class="soft">{rolesNeeded(auth)}</span>
                         </a>
                       </li>
                     ))}

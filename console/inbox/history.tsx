@@ -10,7 +10,7 @@ import { inbox, stateOf } from '../copy/inbox.ts'
 import { to } from '../lib/router.ts'
 import { serverNow } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
-import { DataTable } from '../ui/data-table.tsx'
+import { type Column, DataTable } from '../ui/data-table.tsx'
 import { shortId } from '../ui/id.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
 import { Time } from '../ui/time.tsx'
@@ -18,11 +18,10 @@ import { toast } from '../ui/toast.tsx'
 
 type Offer = Output<'role_grant_offer_history'>['offers'][number]
 
-/** Offers to the account and by its actors, with what became of them; one's own can be retracted. */
+/** Offers to the account and by its actors, with what became of them. */
 export function History() {
-  const { account, actor } = signedIn.value as Session
+  const { account } = signedIn.value as Session
   const list = usePages('role_grant_offer_history', {}, ({ offers }) => offers)
-  const isOwn = (one: Offer): boolean => one.from_account_id === account.id
   return (
     <Resource of={list} empty={<Empty icon="history" title={inbox.no_history} />}>
       {(rows) => (
@@ -33,23 +32,50 @@ export function History() {
           hasMore={list.hasMore}
           more={list.more}
           columns={[
-            { head: inbox.role, cell: ({ role }) => <strong>{role}</strong> },
-            {
-              head: inbox.where,
-              cell: ({ scope_id, scope_kind }) =>
-                scope_id ? `${scope_kind} ${shortId(scope_id)}` : words.everywhere,
-            },
+            ...what,
             {
               head: inbox.from,
               label: inbox.from,
-              cell: (one) => (isOwn(one) ? inbox.you : <ActorName id={one.from_actor_id} />),
+              cell: (one) =>
+                one.from_account_id === account.id ? inbox.you : <ActorName id={one.from_actor_id} />,
             },
-            { head: inbox.to, label: inbox.to, cell: (one) => <Recipient offer={one} own={account.id} /> },
-            { head: inbox.since, label: inbox.since, cell: ({ created_at }) => <Time at={created_at} /> },
-            {
-              head: inbox.state,
-              cell: (one) => <OfferState offer={one} />,
-            },
+            recipient(account.id),
+            ...became,
+          ]}
+        />
+      )}
+    </Resource>
+  )
+}
+
+/** Those that the account made; one that waits for an answer can be retracted. */
+export function Sent() {
+  const { account, actor } = signedIn.value as Session
+  const list = usePages('role_grant_offer_history', {}, ({ offers }) =>
+    offers.filter((one) => one.from_account_id === account.id),
+  )
+  const none = list.hasMore ? (
+    <Button isBusy={list.isFetching} onClick={list.more}>
+      {inbox.look_back}
+    </Button>
+  ) : (
+    <Empty icon="send" title={inbox.none_sent}>
+      {inbox.none_sent_about}
+    </Empty>
+  )
+  return (
+    <Resource of={list} empty={none}>
+      {(rows) => (
+        <DataTable
+          label={inbox.sent}
+          rows={rows}
+          keyOf={({ offer_id }) => offer_id}
+          hasMore={list.hasMore}
+          more={list.more}
+          columns={[
+            ...what,
+            recipient(account.id),
+            ...became,
             {
               head: inbox.take_back,
               end: true,
@@ -64,6 +90,23 @@ export function History() {
     </Resource>
   )
 }
+
+const what: readonly Column<Offer>[] = [
+  { head: inbox.role, cell: ({ role }) => <strong>{role}</strong> },
+  {
+    head: inbox.where,
+    cell: ({ scope_id, scope_kind }) => (scope_id ? `${scope_kind} ${shortId(scope_id)}` : words.everywhere),
+  },
+]
+const recipient = (own: string): Column<Offer> => ({
+  head: inbox.to,
+  label: inbox.to,
+  cell: (one) => <Recipient offer={one} own={own} />,
+})
+const became: readonly Column<Offer>[] = [
+  { head: inbox.since, label: inbox.since, cell: ({ created_at }) => <Time at={created_at} /> },
+  { head: inbox.state, cell: (one) => <OfferState offer={one} /> },
+]
 
 /** An offer to a person names an actor only if there are several to choose from. */
 function Recipient({ offer: { to_account_id, to_actor_id }, own }: { offer: Offer; own: string }) {

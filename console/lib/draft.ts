@@ -1,5 +1,6 @@
 import { useLayoutEffect, useState } from 'preact/hooks'
 import { isSame } from './json.ts'
+import { movesBack } from './router.ts'
 
 /** What was typed and not saved, only in memory: it survives the end of a session. */
 const drafts = new Map<string, unknown>()
@@ -17,8 +18,9 @@ export function draftsAreOf(account_id: string | undefined): void {
   owner = account_id
 }
 
+export const hasDrafts = (): boolean => drafts.size > 0
 addEventListener('beforeunload', (event) => {
-  if (drafts.size > 0) event.preventDefault()
+  if (hasDrafts()) event.preventDefault()
 })
 
 export const draftOf = <T>(key: string): T | null => (drafts.get(key) as T | undefined) ?? null
@@ -40,15 +42,16 @@ const withoutSecrets = (form: object): object =>
   Object.fromEntries(Object.entries(form).filter(([name]) => !secret.test(name)))
 
 /**
- * The fields of a form, `blank` at first. They are kept, but for those named like a secret, if the session ends, and
- * dropped if the form goes for another reason. `name`: what it is for, unique on its page.
+ * The fields of a form, `blank` at first. They are kept, but for those named like a secret, if the session ends or Back
+ * leaves the page, and dropped if the form goes for another reason. `name`: what it is for, unique on its page.
  */
 export function useDraft<T extends object>(name: string, blank: T) {
   const [key] = useState(() => `${location.pathname} ${name}`)
   const [form, setForm] = useState<T>(() => ({ ...blank, ...draftOf<T>(key) }))
+  const [moves] = useState(() => movesBack.count)
   const isDirty = !isSame(form, blank)
   useLayoutEffect(() => (isDirty ? keepDraft(key, withoutSecrets(form)) : dropDraft(key)), [form])
-  useLayoutEffect(() => () => void (reader && dropDraft(key)), [])
+  useLayoutEffect(() => () => void (reader && moves === movesBack.count && dropDraft(key)), [])
   return {
     form,
     isDirty,

@@ -22,12 +22,16 @@ export const to = (path: string, query: Record<string, string | null | undefined
   return `${base}${path === '/' ? '' : path}${kept.size ? `?${kept}` : ''}`
 }
 
-/** `ask`: called before the page is left; false stays. `back`: called when Back has left the page, to return to it. */
-export const leaveGuard: { ask?: (() => boolean) | undefined; back?: (() => void) | undefined } = {}
+/** `asks`: called before the page is left; false stays. `back`: called when Back has left the page, to return to it. */
+export const leaveGuard: { readonly asks: Set<() => boolean>; back?: (() => void) | undefined } = {
+  asks: new Set(),
+}
+/** How often Back or Forward has changed the page. */
+export const movesBack = { count: 0 }
 
-/** Opens a page. `replace`: Back does not return to the current one. */
-export function go(href: string, { replace = false } = {}): void {
-  if (!replace && leaveGuard.ask && !leaveGuard.ask()) return
+/** Opens a page. `replace`: Back does not return to the current one. `isSaved`: what was typed here needs no question. */
+export function go(href: string, { replace = false, isSaved = false } = {}): void {
+  if (!replace && !isSaved && ![...leaveGuard.asks].every((ask) => ask())) return
   keepTop()
   forgetTop()
   // After a double click, Back would seem to do nothing.
@@ -54,6 +58,7 @@ export function startRouter(): void {
   addEventListener('popstate', () => {
     forgetTop()
     if (leaveGuard.back) return leaveGuard.back()
+    movesBack.count++
     place.value = here()
     restoreTop()
   })

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { passwordFault, passwordHint } from '../api/new-password.ts'
+import { useCall } from '../api/query.ts'
 import { useRun } from '../api/run.ts'
 import { freshly } from '../api/send.ts'
 import { forgetSession, tellTabs } from '../api/session.ts'
@@ -17,6 +18,9 @@ export function ChangePassword({ isFirst, onClose }: { isFirst: boolean; onClose
   const fault = passwordFault(next)
   const title = isFirst ? me.set_password : me.change_password
   const [isSent, setSent] = useState(false)
+  const sessions = useCall('account_session_list', {}).data?.sessions.length
+  const tokens = useCall('account_token_list', {}).data?.tokens.length
+  const counts = sessions === undefined || tokens === undefined ? null : { sessions, tokens }
   const proof = isFirst ? {} : { current_password: current }
   const change = useRun(() => freshly(() => client.account.password({ ...proof, new_password: next })), {
     done: () => {
@@ -33,7 +37,7 @@ export function ChangePassword({ isFirst, onClose }: { isFirst: boolean; onClose
     <FormDialog
       title={title}
       onClose={onClose}
-      about={<p>{me.password_about}</p>}
+      about={<p>{me.password_about(counts)}</p>}
       verb={title}
       of={change}
       onSubmit={() => void submit()}

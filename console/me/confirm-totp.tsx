@@ -5,6 +5,7 @@ import { factorAdded } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { words } from '../copy/common.ts'
 import { security } from '../copy/security.ts'
+import { checkBuild } from '../lib/new-build.ts'
 import { Button } from '../ui/button.tsx'
 import { Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
@@ -76,7 +77,7 @@ function QrCode({ text }: { text: string }) {
   useEffect(() => {
     import('./qr.tsx').then(
       ({ default: Qr }) => setDrawn(() => Qr),
-      () => {},
+      () => void checkBuild(),
     )
   }, [])
   return Drawn && <Drawn text={text} />

@@ -1,13 +1,14 @@
 import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useRead } from '../api/query.ts'
+import { type Auth, rolesNeeded } from '../copy/explorer.ts'
 import { me } from '../copy/me.ts'
 import { Checkbox, Field } from '../ui/field.tsx'
 import { Resource } from '../ui/resource.tsx'
 
-type Method = { name: string }
+type Method = { name: string; 'x-auth': Auth }
 
-/** The methods of this server, from which those of a token are chosen. */
+/** The methods of this server and the roles that they need, from which those of a token are chosen. */
 export function MethodPicker({
   chosen,
   onChange,
@@ -19,21 +20,25 @@ export function MethodPicker({
 }) {
   const [sought, seek] = useState('')
   const methods = useRead([null, 'rpc.discover'], async () => {
-    const document = (await client['rpc.discover']()) as { methods: Method[] }
-    return document.methods.map(({ name }) => name).sort()
+    const document = (await client['rpc.discover']()) as unknown as { methods: Method[] }
+    return document.methods.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   })
   return (
     <div class="stack-tight">
       <Field label={me.find_method} type="search" value={sought} onInput={seek} fault={fault} />
       <Resource of={methods}>
-        {(names) => (
+        {(all) => (
           <div class="method-list">
-            {names
-              .filter((name) => name.includes(sought.trim().toLowerCase()))
-              .map((name) => (
+            {all
+              .filter(({ name }) => name.includes(sought.trim().toLowerCase()))
+              .map(({ name, 'x-auth': auth }) => (
                 <Checkbox
                   key={name}
-                  label={<code>{name}</code>}
+                  label={
+                    <>
+                      <code>{name}</code> <span class="soft">{rolesNeeded(auth)}</span>
+                    </>
+                  }
                   checked={chosen.includes(name)}
                   onChange={(is) => onChange(is ? [...chosen, name] : chosen.filter((one) => one !== name))}
                 />

@@ -65,7 +65,7 @@ export function Profile() {
       </section>
       <section class="section">
         <h2>{me.password_title}</h2>
-        <p class="soft">{me.password_about}</p>
+        <p class="soft">{me.password_about(null)}</p>
         <div>
           <Button onClick={() => setOpen('password')}>
             {hasNone ? me.set_password : me.change_password}

@@ -97,7 +97,7 @@ export function Access({ person }: PartProps) {
       )}
       <History account_id={account.id} />
       {shown && <RoleOrigin grant={shown} onClose={() => show(null)} />}
-      {ending && <EndRole grant={ending} name={account.username} onClose={() => end(null)} />}
+      {ending && <EndRole grant={ending} account={account} onClose={() => end(null)} />}
     </>
   )
 }
@@ -139,7 +139,16 @@ function History({ account_id }: { account_id: string }) {
   )
 }
 
-function EndRole({ grant, name, onClose }: { grant: RoleGrant; name: string; onClose(): void }) {
+function EndRole({
+  grant,
+  account,
+  onClose,
+}: {
+  grant: RoleGrant
+  account: PartProps['person']['account']
+  onClose(): void
+}) {
+  const name = account.username
   const { form, set, isDirty } = useDraft(`end ${grant.id}`, { reason: '' })
   const revoke = useSend('role_grant_revoke', {
     spoils: spoiltByRole,
@@ -152,6 +161,7 @@ function EndRole({ grant, name, onClose }: { grant: RoleGrant; name: string; onC
   return (
     <Confirm
       title={people.end_question(grant.role, whereOf(grant), name)}
+      whom={account}
       verb={people.end_verb(grant.role)}
       onConfirm={() => void confirm()}
       onClose={onClose}

@@ -17,6 +17,7 @@ export function EditUsername({ person: { account }, onClose }: Props) {
   return (
     <AskText
       title={people.change_username}
+      whom={account}
       about={people.username_about(account.username)}
       label={people.name}
       verb={people.change_username}
@@ -40,6 +41,7 @@ export function EditEmail({ person: { account }, onClose }: Props) {
   return (
     <AskText
       title={people.change_email}
+      whom={account}
       label={people.email}
       hint={people.email_hint}
       type="email"

@@ -89,6 +89,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
   return (
     <FormDialog
       title={people.give_to(name)}
+      whom={account}
       size="full"
       onClose={onClose}
       isDirty={isDirty}

@@ -10,7 +10,7 @@ import { provenBy, security } from '../copy/security.ts'
 import { distance } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
-import { Confirm } from '../ui/dialog.tsx'
+import { type Concerned, Confirm } from '../ui/dialog.tsx'
 import { Id, shortId } from '../ui/id.tsx'
 import { Resource } from '../ui/resource.tsx'
 import { Text } from '../ui/text.tsx'
@@ -65,6 +65,7 @@ export function PersonSessions({ person: { account } }: PartProps) {
       {ending && (
         <Confirm
           title={people.end_session_question(shortId(ending), account.username)}
+          whom={account}
           verb={people.end_session}
           onConfirm={() => void confirm(ending)}
           onClose={() => setEnding(null)}
@@ -120,14 +121,14 @@ export function PersonTokens({ person: { account } }: PartProps) {
           />
         )}
       </Resource>
-      {ending && <Revoke token={ending} onClose={() => end(null)} />}
+      {ending && <Revoke token={ending} account={account} onClose={() => end(null)} />}
     </>
   )
 }
 
 type Token = Output<'admin_token_list'>['tokens'][number]
 
-function Revoke({ token, onClose }: { token: Token; onClose(): void }) {
+function Revoke({ token, account, onClose }: { token: Token; account: Concerned; onClose(): void }) {
   const revoke = useSend('admin_token_revoke', {
     spoils: ['admin_token_list', 'admin_account_get'],
     done: () => toast(people.token_revoked),
@@ -139,6 +140,7 @@ function Revoke({ token, onClose }: { token: Token; onClose(): void }) {
   return (
     <Confirm
       title={people.revoke_question(name)}
+      whom={account}
       verb={people.revoke}
       onConfirm={() => void confirm()}
       onClose={onClose}

@@ -80,8 +80,10 @@ function CellsOf({ actor_id }: { actor_id: string }) {
   )
 }
 
-export function PersonEvents({ person: { account } }: PartProps) {
-  const list = usePages('audit_log_list', { account_id: account.id }, ({ events }) => events)
+export const PersonEvents = ({ person: { account } }: PartProps) => <EventsOf account_id={account.id} />
+
+export function EventsOf({ account_id }: { account_id: string }) {
+  const list = usePages('audit_log_list', { account_id }, ({ events }) => events)
   return (
     <Resource of={list} empty={<p class="soft">{people.no_events}</p>}>
       {(rows) => <EventRows rows={rows} hasMore={list.hasMore} more={list.more} />}

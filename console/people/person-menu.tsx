@@ -52,6 +52,7 @@ function SignOut({ person: { account, counts }, onClose }: Props) {
   return (
     <Confirm
       title={people.sign_out_question(account.username)}
+      whom={account}
       verb={people.sign_out}
       onConfirm={() => void confirm()}
       onClose={onClose}
@@ -72,6 +73,7 @@ function RevokeTokens({ person: { account, counts }, onClose }: Props) {
   return (
     <Confirm
       title={people.revoke_tokens_question(account.username)}
+      whom={account}
       verb={people.revoke_tokens}
       onConfirm={() => void confirm()}
       onClose={onClose}
@@ -101,6 +103,7 @@ function Delete({ person: { account }, onClose }: Props) {
     <Confirm
       name={why ? null : name}
       title={people.delete_question(name)}
+      whom={account}
       verb={people.delete_verb(name)}
       onConfirm={() => void confirm()}
       onClose={onClose}

@@ -24,6 +24,7 @@ import { PersonSessions, PersonTokens } from './person-credentials.tsx'
 import { PersonCells, PersonEvents, PersonOffers } from './person-lists.tsx'
 import { PersonMenu } from './person-menu.tsx'
 import { PersonSignIn } from './person-sign-in.tsx'
+import { PurgedPerson } from './purged-person.tsx'
 
 export type Person = Output<'admin_account_get'>
 export type PartProps = { person: Person }
@@ -61,16 +62,15 @@ export default function PersonPage({ params: { id = '', tab = '' } }: PageProps)
   const { Part } = parts[tab] ?? { Part: Access }
   const name = data?.account.username ?? ''
   const back = { href: to('/people'), label: people.title }
-  if (!data)
+  if (!data) {
+    const failed = person.error && <ErrorNote error={person.error} onRetry={person.retry} />
+    if (person.error?.reason === 'account_not_found') return <PurgedPerson id={id}>{failed}</PurgedPerson>
     return (
       <Page title={people.title} back={back}>
-        {person.error ? (
-          <ErrorNote error={person.error} onRetry={person.retry} />
-        ) : (
-          <Resource of={person}>{() => null}</Resource>
-        )}
+        {failed || <Resource of={person}>{() => null}</Resource>}
       </Page>
     )
+  }
   const { account, counts } = data
   const tabs = Object.entries(parts).map(([key, { label, count }]) => ({
     href: to(`/people/${id}${key && `/${key}`}`),

@@ -58,6 +58,7 @@ function ClearFactors({ person: { account }, onClose }: PartProps & { onClose():
   return (
     <Confirm
       title={personSignIn.clear_question(account.username)}
+      whom={account}
       verb={personSignIn.clear}
       onConfirm={() => void confirm()}
       onClose={onClose}

@@ -23,6 +23,7 @@ export function ResetLink({ person: { account }, onClose }: PartProps & { onClos
   return (
     <FormDialog
       title={personSignIn.reset_title(account.username)}
+      whom={account}
       onClose={onClose}
       about={<p>{personSignIn.reset_about(account.username)}</p>}
       verb={personSignIn.reset}

@@ -6,6 +6,7 @@ import { FormDialog, type FormDialogProps } from './form-dialog.tsx'
 /** Asks for one line of text, such as a new name. */
 export function AskText({
   title,
+  whom,
   about,
   verb,
   initial,
@@ -28,6 +29,7 @@ export function AskText({
   return (
     <FormDialog
       title={title}
+      whom={whom}
       about={about && <p>{about}</p>}
       verb={verb}
       of={of}

@@ -5,10 +5,17 @@ import { Button, type ButtonKind, IconButton } from './button.tsx'
 import { Fault } from './fault.tsx'
 import { Field } from './field.tsx'
 import { Form } from './form.tsx'
+import { Id } from './id.tsx'
+import { useLeaveGuard } from './leave-guard.ts'
 import { Text } from './text.tsx'
+
+/** The account that a dialog concerns. */
+export type Concerned = { id: string; username: string }
 
 export type DialogProps = {
   title: string
+  /** Shown with its id, because the names of two people may look the same. */
+  whom?: Concerned | undefined
   onClose(): void
   children: ComponentChildren
   /** The buttons; those of a form are inside its element. */
@@ -36,6 +43,7 @@ function giveFocusBack(dialog: Element): void {
  */
 export function Dialog({
   title,
+  whom,
   onClose,
   children,
   foot,
@@ -65,7 +73,15 @@ export function Dialog({
         </h2>
         {canDismiss && <IconButton icon="x" label={words.close} onClick={onClose} />}
       </header>
-      <div class="dialog-content">{children}</div>
+      <div class="dialog-content">
+        {whom && (
+          <p class="row soft">
+            <Text>{whom.username}</Text>
+            <Id id={whom.id} />
+          </p>
+        )}
+        {children}
+      </div>
       {foot && <footer class="dialog-foot">{foot}</footer>}
     </>
   )
@@ -97,7 +113,7 @@ export const askingFirst =
     if (!isDirty || isBusy || confirm(words.unsaved_question)) onClose()
   }
 
-type ConfirmProps = {
+type ConfirmProps = Pick<DialogProps, 'whom'> & {
   /** The question. */
   title: string
   /** What will happen, counted. */
@@ -123,6 +139,7 @@ type ConfirmProps = {
  */
 export function Confirm({
   title,
+  whom,
   children,
   verb,
   kind = 'sure',
@@ -133,12 +150,14 @@ export function Confirm({
   ...rest
 }: ConfirmProps) {
   const close = askingFirst(onClose, isDirty, rest.isBusy)
+  useLeaveGuard(isDirty === true && !rest.isBusy)
   const [typed, setTyped] = useState('')
   const label = name != null && words.type_name(name)
   const isOff = rest.disabled || (label && typed.trim() !== name.trim() && label)
   return (
     <Dialog
       title={title}
+      whom={whom}
       onClose={close}
       onSubmit={() => !isOff && !rest.isBusy && !rest.wait && onConfirm()}
       foot={

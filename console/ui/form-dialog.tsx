@@ -5,8 +5,9 @@ import { Button } from './button.tsx'
 import { askingFirst, Dialog, type DialogProps } from './dialog.tsx'
 import { Fault } from './fault.tsx'
 import type { Change } from './form.tsx'
+import { useLeaveGuard } from './leave-guard.ts'
 
-export type FormDialogProps = Pick<DialogProps, 'title' | 'size' | 'onClose'> & {
+export type FormDialogProps = Pick<DialogProps, 'title' | 'whom' | 'size' | 'onClose'> & {
   /** What comes before the refusal of the last attempt and the fields. */
   about?: ComponentChildren
   /** On the button that sends. */
@@ -33,6 +34,7 @@ export function FormDialog({
   ...dialog
 }: FormDialogProps) {
   const close = askingFirst(onClose, isDirty, of.isBusy)
+  useLeaveGuard(isDirty === true && !of.isBusy)
   return (
     <Dialog
       {...dialog}

@@ -149,3 +149,45 @@ it('what was sent is no draft: the form is blank again, and closing the tab asks
   await closed
   expect(asked).toEqual(['beforeunload'])
 })
+
+it('the palette asks before it leads away from what is typed; what Back leaves is kept', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const asked: string[] = []
+  let isSure = false
+  for (const [path, label] of [
+    ['/admin/invites?dialog=invite', 'E-mail'],
+    ['/admin/cells?dialog=new', 'Label'],
+  ] as const) {
+    const page = await open(ada, '/admin')
+    page.on('dialog', (dialog) => {
+      asked.push(dialog.message())
+      return isSure ? dialog.accept() : dialog.dismiss()
+    })
+    await page.getByRole('heading', { name: 'Home' }).waitFor()
+    await page.goto(path)
+    const field = page.getByRole('dialog').getByLabel(label)
+    const goToRoles = async (): Promise<void> => {
+      await page.keyboard.press('Control+k')
+      await page.getByRole('combobox', { name: 'Command palette' }).fill('roles')
+      await page.keyboard.press('Enter')
+    }
+    isSure = false
+    await field.fill('unsaved@words')
+    await goToRoles()
+    await expect.poll(() => asked).toEqual(['Leave without saving? Your changes will be lost.'])
+    expect(await field.inputValue()).toBe('unsaved@words')
+    isSure = true
+    await goToRoles()
+    await page.getByRole('heading', { name: 'Roles' }).waitFor()
+    await page.goBack()
+    await field.waitFor()
+    expect(await field.inputValue()).toBe('')
+    await field.fill('other@words')
+    await page.goForward()
+    await page.getByRole('heading', { name: 'Roles' }).waitFor()
+    await page.goBack()
+    await field.waitFor()
+    expect(await field.inputValue()).toBe('other@words')
+    expect(asked.splice(0)).toHaveLength(2)
+  }
+})

@@ -34,6 +34,16 @@ it('every method has a form and its refusals in words; calls are typed, checked,
     expect(seen[name]?.refusals, name).toBe(reasons.length)
   }
 
+  const nav = page.getByRole('navigation', { name: 'Methods' })
+  await nav.getByRole('link', { name: 'admin_account_list admin' }).waitFor()
+  for (const [method, who] of [
+    ['admin_account_list', 'admin'],
+    ['cell_get', 'anyone'],
+    ['account_verify', 'anyone signed in'],
+  ] as const) {
+    await page.goto(`/admin/api?method=${method}`)
+    await page.locator('main header', { hasText: method }).getByText(who, { exact: true }).waitFor()
+  }
   await page.goto('/admin/api?method=cell_create')
   await page.getByLabel('data (required)').fill('{"label": ')
   await page.getByLabel('visibility').selectOption('public')

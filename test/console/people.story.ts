@@ -157,7 +157,7 @@ it('says that a part that a page does not have is not found', async () => {
   await using test = await consoleService()
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const page = await person(test, ada.cookie)
-  for (const path of ['/me/constructor', `/people/${ada.id}/nothing`, '/inbox/sent', '/audit/1e9']) {
+  for (const path of ['/me/constructor', `/people/${ada.id}/nothing`, '/inbox/nothing', '/audit/1e9']) {
     await page.goto(`/admin${path}`)
     await page.getByRole('heading', { name: 'Page not found' }).waitFor()
   }

@@ -296,3 +296,66 @@ it('Back from the last of twenty thousand people returns to its row, where it wa
   await last.waitFor()
   await expect.poll(() => last.boundingBox()).toEqual(before)
 })
+
+it('a dialog that names somebody shows which account that is, because two names may look the same', async () => {
+  const ada = await admin()
+  await test.account({ username: 'gracel' })
+  const other = await test.account({ username: 'grace1' })
+  await test.sessions.create(other.id)
+  await other.client.account_token_create({
+    name: 'nightly',
+    scope: { kind: 'full' },
+    lifetime: { kind: 'eternal' },
+  })
+  await test.roleGrant({ actor_id: other.actor_id, role: 'editor' })
+  const page = await opened(ada, `/admin/people/${other.id}`)
+  const dialog = page.getByRole('dialog')
+  const id = dialog.getByRole('button', {
+    name: `Copy the id ${other.id.slice(0, 4)}..${other.id.slice(-4)}`,
+  })
+  const menu = [
+    'Change username',
+    'Change e-mail',
+    'Sign out everywhere',
+    'Revoke all tokens',
+    'Delete account',
+  ]
+  for (const [part, ...clicked] of [
+    ...menu.map((item) => ['', 'More actions', item]),
+    ['', 'Give role'],
+    ['', 'End editor everywhere'],
+    ['/sign_in', 'Create a reset link'],
+    ['/sessions', /^End /],
+    ['/tokens', 'Revoke nightly'],
+  ] as const) {
+    await page.goto(`/admin/people/${other.id}${part}`)
+    for (const name of clicked)
+      await page
+        .getByRole('main')
+        .getByRole(menu.includes(name as string) ? 'menuitem' : 'button', { name })
+        .first()
+        .click()
+    await id.waitFor()
+    if (clicked.includes('Delete account')) await look(page, 'delete-namesake')
+  }
+  await page.getByRole('button', { name: 'Cancel' }).press('Shift+Tab')
+  await id.press('Enter')
+  await page.getByText('Copied').waitFor()
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(other.id)
+})
+
+it('a purged person has the last name that the audit log knows, and what happened', async () => {
+  const ada = await admin()
+  const grace = await test.account({ username: 'grace', email: 'grace@example.com' })
+  await ada.client.role_grant_assign({ to_account_id: grace.id, role: 'editor' })
+  await test.account({ roles: ['keeper'] })
+  await test.daemonClient().account_purge({ account_id: grace.id, confirm: true })
+  const page = await opened(ada, `/admin/people/${grace.id}`)
+  await page.getByRole('heading', { name: 'grace', level: 1 }).waitFor()
+  await page.getByText('The audit log keeps the last name').waitFor()
+  await page.getByText('purged the account grace').waitFor()
+  await page.getByText(/^ada gave .* editor/).waitFor()
+  await look(page, 'purged-person')
+  await page.goto('/admin/people/0190f000-0000-7000-8000-000000000000')
+  await page.getByRole('alert').getByText('There is no such account').waitFor()
+})

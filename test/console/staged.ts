@@ -43,6 +43,8 @@ export async function stage(context: BrowserContext): Promise<void> {
     const request = route.request()
     const postData = request.postData()
     const response = await route.fetch(postData ? { postData: toReal(postData) } : {})
-    await route.fulfill({ response, body: toShown(await response.text()) })
+    // The pages take the time of the server for the present.
+    const headers = { ...response.headers(), date: new Date(shown).toUTCString() }
+    await route.fulfill({ response, headers, body: toShown(await response.text()) })
   })
 }

@@ -32,7 +32,17 @@ const isLoaded = (page: Page) =>
 const cell = ['', '/relations', '/items', '/sharing', '/why', '/timeline']
 const one = ['', '/sign_in', '/sessions', '/tokens', '/offers', '/cells', '/audit']
 const own = ['/me/security', '/me/sessions', '/me/tokens']
-const lists = ['/', '/inbox', '/inbox/history', '/cells', ...own, '/people', '/roles', '/roles/editor']
+const lists = [
+  '/',
+  '/inbox',
+  '/inbox/sent',
+  '/inbox/history',
+  '/cells',
+  ...own,
+  '/people',
+  '/roles',
+  '/roles/editor',
+]
 const rest = ['/invites', '/messages', '/settings', '/audit', '/audit/1', '/status', '/api']
 
 it('every page while it loads, and when loading is refused', async () => {
@@ -78,6 +88,7 @@ it('every page that has nothing to show: nothing yet, nothing found, no such thi
   await check(page, 'new /')
   const empty = [
     '/inbox',
+    '/inbox/sent',
     '/inbox/history',
     ...['', 'mine', 'shared', 'public'].map((one) => `/cells?view=${one}`),
   ]
