@@ -1,3 +1,5 @@
+import { CellkeepError } from '../../src/client/errors.ts'
+
 /** `ok`, or the reason of the refusal; rethrows any other error. */
 export const reasonOf = (call: Promise<unknown>): Promise<string> =>
   call.then(
@@ -14,4 +16,15 @@ export async function tally(calls: Promise<unknown>[]): Promise<Record<string, n
   const counts: Record<string, number> = {}
   for (const reason of await Promise.all(calls.map(reasonOf))) counts[reason] = (counts[reason] ?? 0) + 1
   return counts
+}
+
+/** Repeats a call that got no connection within five seconds, as clients do: on a busy machine many at once take longer. */
+export async function untilServed<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await call()
+    } catch (error) {
+      if (!(error instanceof CellkeepError) || error.reason !== 'service_unavailable') throw error
+    }
+  }
 }
