@@ -1,5 +1,3 @@
-import { CellkeepError } from '../../src/client/errors.ts'
-
 /** `ok`, or the reason of the refusal; rethrows any other error. */
 export const reasonOf = (call: Promise<unknown>): Promise<string> =>
   call.then(
@@ -21,10 +19,7 @@ export async function tally(calls: Promise<unknown>[]): Promise<Record<string, n
 /** Repeats a call that got no connection within five seconds, as clients do: on a busy machine many at once take longer. */
 export async function untilServed<T>(call: () => Promise<T>): Promise<T> {
   for (;;) {
-    try {
-      return await call()
-    } catch (error) {
-      if (!(error instanceof CellkeepError) || error.reason !== 'service_unavailable') throw error
-    }
+    const made = call()
+    if ((await reasonOf(made)) !== 'service_unavailable') return await made
   }
 }
