@@ -1,7 +1,7 @@
-import { copyFile, mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { build } from 'vite'
+import { build, type Rollup } from 'vite'
 import manifest from '../package.json' with { type: 'json' }
 
 const root = join(import.meta.dirname, '..')
@@ -12,7 +12,7 @@ const place = join(root, 'node_modules/.cache/program')
  * start. The layout is that of the published package; returns the entry file.
  */
 export async function bundleProgram(): Promise<string> {
-  await build({
+  const { output } = (await build({
     root,
     configFile: false,
     logLevel: 'error',
@@ -32,15 +32,22 @@ export async function bundleProgram(): Promise<string> {
     ssr: { noExternal: true, external: ['@node-rs/argon2', ...Object.keys(manifest.optionalDependencies)] },
     build: {
       ssr: 'src/cli/main.ts',
-      outDir: join(place, 'dist/cli'),
-      emptyOutDir: true,
+      write: false,
       minify: false,
       target: 'node22',
       rolldownOptions: { output: { entryFileNames: 'main.js' } },
     },
-  })
+  })) as Rollup.RollupOutput
+  for (const file of output)
+    await replace(join(place, 'dist/cli', file.fileName), file.type === 'chunk' ? file.code : file.source)
   const first = join(place, 'bin/cellkeep.js')
-  await mkdir(join(place, 'bin'), { recursive: true })
-  await copyFile(join(root, 'bin/cellkeep.js'), first)
+  await replace(first, await readFile(join(root, 'bin/cellkeep.js')))
   return first
+}
+
+/** Another run in the same clone may be starting processes from this file. */
+async function replace(path: string, content: string | Uint8Array): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  await writeFile(`${path}.${process.pid}`, content)
+  await rename(`${path}.${process.pid}`, path)
 }

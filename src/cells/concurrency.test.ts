@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, describe, expect, test as it } from 'vitest'
 import { cellRow } from '../../test/helpers/cell-rows.ts'
-import { reasonOf, tally } from '../../test/helpers/outcome.ts'
+import { reasonOf, tally, untilServed } from '../../test/helpers/outcome.ts'
 import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { waitingCalls } from '../../test/helpers/waiting-calls.ts'
@@ -187,7 +187,7 @@ describe('update against update', () => {
   it('a hundred patches of different keys are all kept', async () => {
     const cell_id = await shared()
     const patches = Array.from({ length: 100 }, (_, n) =>
-      update(n % 2 ? ada : editor, cell_id, { data_patch: { [`k${n}`]: n } }),
+      untilServed(() => update(n % 2 ? ada : editor, cell_id, { data_patch: { [`k${n}`]: n } })),
     )
     expect(await tally(patches)).toEqual({ ok: 100 })
     const cell = await stored(cell_id)

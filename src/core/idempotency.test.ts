@@ -109,9 +109,13 @@ describe('a repetition', () => {
       test,
       () =>
         Promise.all(
-          Array.from({ length: 100 }, (_, i) =>
-            create(key, { data: { a: 1, b: 2 } }, ada, [test, far][i % 2]?.url),
-          ),
+          Array.from({ length: 100 }, async (_, i) => {
+            // A busy machine refuses those that wait for a connection for five seconds.
+            for (;;) {
+              const reply = await create(key, { data: { a: 1, b: 2 } }, ada, [test, far][i % 2]?.url)
+              if (reply.status !== 503) return reply
+            }
+          }),
         ),
       { audit: [{ event_type: 'cell_create' }] },
     )

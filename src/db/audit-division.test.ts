@@ -66,7 +66,11 @@ test('a log is divided while others write and read: no row is lost, repeated, re
   await expect
     .poll(
       async () =>
-        (await client.query(`select from pg_stat_activity where wait_event_type = 'Lock'`)).rowCount,
+        (
+          await client.query(`
+            select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+              and application_name = 'cellkeep migrate'`)
+        ).rowCount,
     )
     .toBeGreaterThan(0)
   await late.query('commit')

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { pending, refused, stores, take, testLimiter } from '../../test/helpers/limiter-stores.ts'
+import { untilServed } from '../../test/helpers/outcome.ts'
 import { testService } from '../testing/index.ts'
 import type { Held, Limiter, Refused } from './limiter.ts'
 import { withLines } from './line.ts'
@@ -22,12 +23,12 @@ describe.each(stores)('attempts of one key at once, in the store %s', (store) =>
     let most = 0
     const outcomes = await Promise.all(
       times(count, async (i) => {
-        const slot = await limiter.hold('a')
+        const slot = await untilServed(() => limiter.hold('a'))
         if (!slot.ok) return 'refused'
         most = Math.max(most, ++underWay)
         await new Promise(setImmediate)
         underWay--
-        await (isWrong(i) ? slot.charge() : slot.drop())
+        await untilServed(() => (isWrong(i) ? slot.charge() : slot.drop()))
         return isWrong(i) ? 'wrong' : 'right'
       }),
     )

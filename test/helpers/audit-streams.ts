@@ -81,10 +81,14 @@ export async function openStream(
     take,
     rest: async () => {
       while (!isOver) await heard.promise
-      return text
-        .slice(read)
-        .split('\n\n')
-        .flatMap((block) => parse(block) ?? [])
+      return (
+        text
+          .slice(read)
+          .split('\n\n')
+          // Behind the last blank line is nothing, or what a cut has left of an event.
+          .slice(0, -1)
+          .flatMap((block) => parse(block) ?? [])
+      )
     },
     pause: () => void response.pause(),
     resume: () => void response.resume(),

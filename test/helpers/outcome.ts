@@ -15,3 +15,11 @@ export async function tally(calls: Promise<unknown>[]): Promise<Record<string, n
   for (const reason of await Promise.all(calls.map(reasonOf))) counts[reason] = (counts[reason] ?? 0) + 1
   return counts
 }
+
+/** Repeats a call that got no connection within five seconds, as clients do: on a busy machine many at once take longer. */
+export async function untilServed<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    const made = call()
+    if ((await reasonOf(made)) !== 'service_unavailable') return await made
+  }
+}

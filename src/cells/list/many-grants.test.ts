@@ -18,7 +18,8 @@ let holder: TestAccount
 let farHolder: TestAccount
 let creator: TestAccount
 beforeAll(async () => {
-  test = await testService()
+  // On a busy machine the statements that read all cells take longer than calls may.
+  test = await testService({ statement_timeout_ms: 30_000 })
   ;[holder, farHolder, creator] = await Promise.all([
     test.account({ roles: ['near'] }),
     test.account({ roles: ['far'] }),

@@ -47,6 +47,12 @@ it('an outage under load: balancers keep the node for a while, sockets stay, and
   expect(await socket.call('account_verify')).toMatchObject({
     error: { data: { reason: 'service_unavailable' } },
   })
+  const requests = () =>
+    captured
+      .lines()
+      .slice(before)
+      .filter(({ msg }) => msg === 'request')
+  await expect.poll(() => requests().length).toBeGreaterThan(200)
   await cluster.start()
   await expect.poll(health).toEqual([200, 200, 200])
   isOver = true
@@ -56,10 +62,11 @@ it('an outage under load: balancers keep the node for a while, sockets stay, and
   await socket.close()
 
   expect([...statuses].sort()).toEqual([200, 503])
-  const lines = captured.lines().slice(before)
-  const others = lines.filter(({ msg }) => msg !== 'request')
+  const others = captured
+    .lines()
+    .slice(before)
+    .filter(({ msg }) => msg !== 'request')
   expect(JSON.stringify(others)).not.toContain('too many calls')
-  expect(lines.length - others.length).toBeGreaterThan(200)
   expect(others.length).toBeLessThan(40)
 })
 

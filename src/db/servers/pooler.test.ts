@@ -2,6 +2,7 @@ import pg from 'pg'
 import { expect, it, onTestFinished } from 'vitest'
 import { type FreshDatabase, migratedDatabase } from '../../../test/fresh-database.ts'
 import { hasBouncer, startBouncer } from '../../../test/helpers/bouncer.ts'
+import { untilServed } from '../../../test/helpers/outcome.ts'
 import { postgresProxy } from '../../../test/helpers/postgres-proxy.ts'
 import { shell } from '../../../test/helpers/shell.ts'
 import type { ServiceOptions } from '../../create-service.ts'
@@ -97,13 +98,13 @@ it.runIf(hasBouncer).each(['unnamed', 'named'] as const)(
     onTestFinished(async () => void (await Promise.all(nodes.map((node) => node.close()))))
     const [one, other] = nodes as [TestService, TestService]
     const ada = await one.account()
-    const clients = [ada.client, other.client(ada.cookie)]
+    const [near, far] = [ada.client, other.client(ada.cookie)]
     const made = await Promise.all(
       Array.from({ length: 200 }, async (_, n) => {
-        const client = clients[n % 2] as typeof ada.client
-        const { cell } = await client.cell_create({ data: { n } })
-        const read = await (clients[(n + 1) % 2] as typeof ada.client).cell_get({ id: cell.id })
-        await client.cell_list({ limit: 2 })
+        const [client, beside] = n % 2 ? [far, near] : [near, far]
+        const { cell } = await untilServed(() => client.cell_create({ data: { n } }))
+        const read = await untilServed(() => beside.cell_get({ id: cell.id }))
+        await untilServed(() => client.cell_list({ limit: 2 }))
         return read.cell.data
       }),
     )
