@@ -122,7 +122,8 @@ describe('a node', () => {
 
   it('warns of another with its name only if that is alive, and not its killed predecessor', async () => {
     for (const isAlive of [false, true]) {
-      await plant('a'.repeat(16), { name: 'web-2', version: '999.0.0', age: '14 s' })
+      // A node looks once when it joins, which takes longer than a second on a busy machine; by then it must be alive.
+      await plant('a'.repeat(16), { name: 'web-2', version: '999.0.0', age: '9 s' })
       const { log, lines } = capturedLog()
       const marks = () => lines().flatMap(({ event, mark }) => (event === 'node_differs' ? [mark] : []))
       await beside({ log }, async () => {
