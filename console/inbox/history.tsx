@@ -1,7 +1,8 @@
+import type { ComponentChildren } from 'preact'
 import { ActorName } from '../api/actor-name.tsx'
 import type { Output } from '../api/client.ts'
 import { OfferState } from '../api/offer-state.tsx'
-import { usePages } from '../api/query.ts'
+import { type Pages, usePages } from '../api/query.ts'
 import { useTold } from '../api/run.ts'
 import { useSend } from '../api/send.ts'
 import { isAdmin, type Session, signedIn } from '../api/session.ts'
@@ -23,28 +24,22 @@ export function History() {
   const { account } = signedIn.value as Session
   const list = usePages('role_grant_offer_history', {}, ({ offers }) => offers)
   return (
-    <Resource of={list} empty={<Empty icon="history" title={inbox.no_history} />}>
-      {(rows) => (
-        <DataTable
-          label={inbox.history}
-          rows={rows}
-          keyOf={({ offer_id }) => offer_id}
-          hasMore={list.hasMore}
-          more={list.more}
-          columns={[
-            ...what,
-            {
-              head: inbox.from,
-              label: inbox.from,
-              cell: (one) =>
-                one.from_account_id === account.id ? inbox.you : <ActorName id={one.from_actor_id} />,
-            },
-            recipient(account.id),
-            ...became,
-          ]}
-        />
-      )}
-    </Resource>
+    <Offers
+      of={list}
+      label={inbox.history}
+      empty={<Empty icon="history" title={inbox.no_history} />}
+      columns={[
+        ...what,
+        {
+          head: inbox.from,
+          label: inbox.from,
+          cell: (one) =>
+            one.from_account_id === account.id ? inbox.you : <ActorName id={one.from_actor_id} />,
+        },
+        recipient(account.id),
+        ...became,
+      ]}
+    />
   )
 }
 
@@ -64,27 +59,45 @@ export function Sent() {
     </Empty>
   )
   return (
-    <Resource of={list} empty={none}>
+    <Offers
+      of={list}
+      label={inbox.sent}
+      empty={none}
+      columns={[
+        ...what,
+        recipient(account.id),
+        ...became,
+        {
+          head: inbox.take_back,
+          end: true,
+          width: '92px',
+          cell: (one) =>
+            stateOf(one, serverNow()).label === 'waiting' &&
+            one.from_actor_id === actor?.id && <TakeBack offer={one} />,
+        },
+      ]}
+    />
+  )
+}
+
+type OffersProps = {
+  of: Pages<Offer>
+  label: string
+  empty: ComponentChildren
+  columns: readonly Column<Offer>[]
+}
+
+function Offers({ of: list, label, empty, columns }: OffersProps) {
+  return (
+    <Resource of={list} empty={empty}>
       {(rows) => (
         <DataTable
-          label={inbox.sent}
+          label={label}
           rows={rows}
           keyOf={({ offer_id }) => offer_id}
           hasMore={list.hasMore}
           more={list.more}
-          columns={[
-            ...what,
-            recipient(account.id),
-            ...became,
-            {
-              head: inbox.take_back,
-              end: true,
-              width: '92px',
-              cell: (one) =>
-                stateOf(one, serverNow()).label === 'waiting' &&
-                one.from_actor_id === actor?.id && <TakeBack offer={one} />,
-            },
-          ]}
+          columns={columns}
         />
       )}
     </Resource>
