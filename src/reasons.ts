@@ -20,7 +20,7 @@ const reasons = {
     code: -32007,
     doc: 'The disk of the database is full. Reads still work; writes will work again once the operator has freed space.',
   },
-  timeout: { code: -32008, doc: 'A statement exceeded its time limit; nothing was written.' },
+  timeout: { code: -32008, doc: 'A statement or a change exceeded its time limit; nothing was written.' },
   queue_overflow: { code: -32009, doc: 'WebSocket: too many requests of this socket are in flight.' },
   request_cancelled: { code: -32010, doc: 'WebSocket: cancelled before its handler started.' },
   rate_limited: { code: -32006, doc: 'A limiter refused the call; retry after `retry_after` seconds.' },
