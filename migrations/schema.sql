@@ -520,6 +520,7 @@ CREATE INDEX account_ticket_account ON account_ticket USING btree (account_id, p
 CREATE INDEX account_ticket_created ON account_ticket USING btree (created_at, id);
 CREATE INDEX account_ticket_expires ON account_ticket USING btree (expires_at);
 CREATE INDEX account_ticket_invite ON account_ticket USING btree (invite_id);
+CREATE INDEX account_ticket_purpose ON account_ticket USING btree (purpose, created_at, id);
 CREATE UNIQUE INDEX account_totp_account ON account_totp USING btree (account_id, (confirmed_at IS NULL));
 CREATE INDEX account_totp_pending ON account_totp USING btree (created_at) WHERE confirmed_at IS NULL;
 CREATE INDEX account_totp_sealed ON account_totp USING btree ("left"(secret_sealed, 12));
@@ -574,6 +575,7 @@ CREATE INDEX message_outbox_created ON message_outbox USING btree (created_at, i
 CREATE INDEX message_outbox_due ON message_outbox USING btree (next_attempt_at) WHERE state = 'queued'::text;
 CREATE INDEX message_outbox_invite ON message_outbox USING btree (invite_id) WHERE invite_id IS NOT NULL;
 CREATE INDEX message_outbox_sealed ON message_outbox USING btree ("left"(link_sealed, 12)) WHERE link_sealed IS NOT NULL;
+CREATE INDEX message_outbox_state ON message_outbox USING btree (state, created_at, id);
 CREATE INDEX message_outbox_ticket ON message_outbox USING btree (ticket_id) WHERE ticket_id IS NOT NULL;
 CREATE INDEX role_grant_actor ON role_grant USING btree (actor_id);
 CREATE UNIQUE INDEX role_grant_live ON role_grant USING btree (actor_id, role, scope_kind, scope_id) NULLS NOT DISTINCT WHERE revoked_at IS NULL AND closed_at IS NULL;

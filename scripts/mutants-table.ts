@@ -360,10 +360,7 @@ export const groups: Group[] = [
       [' and account.deleted_at is null`\n\nconst sessions', '`\n\nconst sessions'],
       ['sql`c.expires_at > now()`', 'sql`true`'],
       ['sql`(c.expires_at is null or c.expires_at > now())`', 'sql`true`'],
-      [
-        'where actor.account_id = account.id and actor.deleted_at is null',
-        'where actor.account_id = account.id',
-      ],
+      [') actor where actor.deleted_at is null', ') actor'],
       ['if (!row || !scope) return null', 'if (!row) return null'],
       ['(await daemon?.holds(presented))', 'true'],
       [`return toCaller(row, 'api_token', scope)`, `return toCaller(row, 'api_token', { kind: 'full' })`],

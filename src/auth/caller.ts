@@ -88,14 +88,17 @@ type Row = Account & {
 const candidates = sql`, coalesce((
     select json_agg(json_build_object('id', actor.id, 'name', actor.name, 'role_grants', ${activeGrants})
       order by actor.created_at, actor.id)
-    from actor where actor.account_id = account.id and actor.deleted_at is null
+    from (
+      select id, name, created_at, deleted_at from actor where account_id = account.id offset 0
+    ) actor where actor.deleted_at is null
   ), '[]'::json) as candidates`
 
 const account = sql`account.id, account.username, account.email, account.email_verified, account.created_at`
 
 /**
  * `offset 0` makes it one index probe per key and table. With a plain join the planner may scan both tables
- * whole while they are small, and a cached plan keeps doing so when they have grown.
+ * whole while they are small, and a cached plan keeps doing so when they have grown. Without statistics it would also
+ * find the actors by reading the index of the names of all live ones.
  */
 const keyed = (table: Sql, key: Sql, keys: string[], columns: Sql, isLive: Sql, extra: Sql): Sql => sql`
   select asked.key, c.id as id_of_credential, c.expires_at ${columns}, ${account} ${extra}

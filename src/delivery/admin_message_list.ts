@@ -26,7 +26,7 @@ const MessageEntry = z.object({
 type MessageEntry = z.output<typeof MessageEntry>
 
 const Filters = z.strictObject({ state: State.nullish(), ...pageInput() })
-type Wanted = { state: string | null; page: Page }
+type Wanted = { state: z.output<typeof State> | null; page: Page }
 
 export const admin_message_list = query({
   doc: 'Messages to people with their state, newest first, without address and link. A message is removed 7 days after it was delivered or given up.',
@@ -73,11 +73,12 @@ async function readMessages(
   { state, page }: Wanted,
 ): Promise<{ messages: MessageEntry[]; next_cursor: string | null }> {
   const { beyond, inOrder, limited } = keyset(page, { created_at: 'timestamptz', id: 'uuid' }, 'desc')
+  // Literal, so that every plan knows whether the state is a rare one.
+  const inState = state === null ? sql.empty : sql.raw(`and state = '${state}'`)
   const found = await db.rows<MessageEntry>(sql`
     select id, purpose, notice, account_id, invite_id, state, attempts, created_at, next_attempt_at, finished_at,
       error
-    from message_outbox where ${beyond} ${state === null ? sql.empty : sql`and state = ${state}`}
-    ${inOrder} ${limited}`)
+    from message_outbox where ${beyond} ${inState} ${inOrder} ${limited}`)
   const { rows, next_cursor } = closePage(app, page, found, ({ created_at, id }) => [created_at, id])
   return { messages: rows, next_cursor }
 }

@@ -8,7 +8,7 @@ import { type Costs, createCosts } from './costs.ts'
 import { FirebaseParams } from './formats.ts'
 import { keeping, trying, type Write } from './keep.ts'
 import { type Refused, type Row, readLine } from './line.ts'
-import { settle } from './write.ts'
+import { gatherStatistics, settle } from './write.ts'
 
 const Options = z.strictObject({
   /** Separates the ids of different systems. */
@@ -68,7 +68,10 @@ async function run(app: App, lines: Lines, { via, ...given }: ImportOptions): Pr
     for (const one of refused) await on_refused?.(one)
     on_progress?.({ ...done })
   }
-  if (done.imported > 0 && !dry_run) await settle(app.db)
+  if (done.imported > 0 && !dry_run) {
+    await settle(app.db)
+    await gatherStatistics(app.db)
+  }
   return done
 }
 

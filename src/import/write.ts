@@ -77,6 +77,13 @@ const insert = (db: Queryable, source: string, rows: readonly object[]) =>
 export const settle = (db: Queryable): Promise<unknown> =>
   db.run(sql`update app_settings set import_floor_ms = import_floor_ms where id = 1`)
 
+/**
+ * Without statistics the planner takes most accounts for deleted, and lists would read all of them until autovacuum has
+ * been here, which it will also be if this fails.
+ */
+export const gatherStatistics = (db: Queryable): Promise<unknown> =>
+  db.run(sql`analyze account, actor, account_import`).catch(() => undefined)
+
 /** Checked after the accounts are written: a reservation made meanwhile has committed by now. */
 async function removeReserved(db: Queryable, ids: readonly string[]): Promise<Set<string>> {
   const rows = await db.rows<{ id: string }>(sql`

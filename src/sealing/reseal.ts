@@ -13,25 +13,44 @@ type Column = (typeof sealedColumns)[number]
 /** Rows per statement. */
 const batch = 500
 
+const startOf = ({ column }: Column, { prefix }: Sealing): Sql =>
+  sql`left(${sql.raw(column)}, ${sql.raw(prefix.length)})`
+
 /** Texts before and after the prefix, as two ranges that the index of their first characters serves. */
-const underOldKey = ({ column }: Column, { prefix }: Sealing): Sql => {
-  const start = sql`left(${sql.raw(column)}, ${sql.raw(prefix.length)})`
-  return sql`(${start} < ${prefix} or ${start} > ${prefix})`
+const underOldKey = (column: Column, sealing: Sealing): Sql => {
+  const start = startOf(column, sealing)
+  return sql`(${start} < ${sealing.prefix} or ${start} > ${sealing.prefix})`
 }
+
+/**
+ * Whether an older key has sealed any text, from both ends of that index. A batch of rows by id might read all of them
+ * to find none.
+ */
+async function holdsOld(db: Queryable, sealing: Sealing, column: Column): Promise<boolean> {
+  const start = startOf(column, sealing)
+  const { first, last } = await db.one<{ first: string | null; last: string | null }>(sql`
+    select min(${start}) as first, max(${start}) as last
+    from ${sql.raw(column.table)} where ${sql.raw(column.column)} is not null`)
+  return [first, last].some((one) => one !== null && one !== sealing.prefix)
+}
+
+type Resealing = Pick<App, 'sealing'> & { db: Queryable }
 
 /**
  * Seals again what an older key of the ring has sealed, and returns how many texts. Texts that no key opens, or that
  * change meanwhile, stay as they are.
  */
-export async function reseal({ db, sealing }: App, signal?: AbortSignal): Promise<number> {
+export async function reseal({ db, sealing }: Resealing, signal?: AbortSignal): Promise<number> {
   if (!sealing) return 0
   let total = 0
-  for (const column of sealedColumns)
+  for (const column of sealedColumns) {
+    if (!(await holdsOld(db, sealing, column))) continue
     for (let after: string | null | undefined = null; after !== undefined && !signal?.aborted; ) {
       const done: { count: number; last: string | undefined } = await resealBatch(db, sealing, column, after)
       total += done.count
       after = done.last
     }
+  }
   return total
 }
 
