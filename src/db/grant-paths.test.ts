@@ -16,7 +16,8 @@ test('grants that were given before have the path of their cell', async () => {
     insert into cell_grant (cell_id, level, role, cell_created_at)
     select id, 'viewer', role, created_at from cell, (values ('a'), ('b')) r (role)`)
   const { applied } = await migrate(database.connection, { mode: 'run' })
-  expect(applied).toEqual(names.filter((name) => name >= '0030'))
+  // Expanding ones run before those that fill or index.
+  expect(applied.toSorted()).toEqual(names.filter((name) => name >= '0030'))
   const { rows } = await client.query(`
     select count(*)::int as grants, count(g.cell_path)::int as paths,
       count(*) filter (where g.cell_path is distinct from c.path)::int as wrong
