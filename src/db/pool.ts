@@ -246,7 +246,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
   }
 }
 
-type Sender = pg.Client & Pick<Slot, 'isNameless'>
+type Sender = pg.Client & Partial<Pick<Slot, 'isNameless'>>
 
 /** Connections that are set read-only, because their last single statement was a read. */
 const readOnly = new WeakSet<Slot>()

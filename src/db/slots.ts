@@ -8,7 +8,7 @@ export type Slot = pg.Client & {
   /** Gives it back; a broken one is closed. */
   release(isBroken?: boolean): void
   /** Its statements are not prepared under a name. */
-  isNameless?: boolean
+  isNameless: boolean
 }
 
 type Slots = {
@@ -55,7 +55,7 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
   }
   const release = (slot: Slot, isBroken: boolean): void => {
     if (!used.delete(slot)) throw new Error('This connection was given back before.')
-    delete slot.isNameless
+    slot.isNameless = false
     if (isBroken || closing || isUnusable(slot)) {
       drop(slot)
       return
@@ -79,7 +79,8 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
   const adopt = (client: pg.Client): Slot => {
     const slot = Object.assign(client, {
       release: (isBroken = false) => release(slot, isBroken),
-    }) as Slot
+      isNameless: false,
+    })
     slot.on('error', (error) => {
       // While the pool closes the server may be first to end one, as when a test drops its database.
       if (!used.has(slot) && !closing) onError(error)
