@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
-import { call, exchange, rpc, send } from '../../test/helpers/http.ts'
+import { call, exchange, open, rpc, send } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { tokenPlace } from '../../test/helpers/token-place.ts'
 
@@ -210,4 +210,17 @@ describe('the origin', () => {
     for (const { headers } of replies)
       expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([])
   })
+})
+
+it('a client that resets its connection right behind its request is no failure of the service', async () => {
+  const path = '/api/account/verify'
+  for (const offer of ['', 'Connection: Upgrade\r\nUpgrade: websocket\r\n']) {
+    const before = captured.lines().length
+    const client = await open(test.url)
+    client.write(`GET ${offer ? '/api/ws' : path} HTTP/1.1\r\nHost: x\r\n${offer}\r\n`)
+    client.resetAndDestroy()
+    const lines = () => captured.lines().slice(before)
+    await expect.poll(() => lines().filter(({ msg }) => msg === 'request')).toMatchObject([{ status: 499 }])
+    expect(lines().filter(({ level }) => level === 'error')).toEqual([])
+  }
 })

@@ -9,7 +9,7 @@ import { countAnswer } from '../core/tally.ts'
 import { invalidRequest, refusal } from '../errors.ts'
 import { inWork, tenths } from '../observe/work.ts'
 import { clientIp, compileTrustedProxies, type TrustedProxies } from './client-ip.ts'
-import { type EdgeReply, type EdgeRequest, flatReply, refusalReply } from './exchange.ts'
+import { type EdgeReply, type EdgeRequest, flatReply, refusalReply, unreadReply } from './exchange.ts'
 import type { RequestInfo } from './jsonrpc.ts'
 import { observeRequest, traced } from './observe-request.ts'
 import { compileOrigins } from './origin.ts'
@@ -44,9 +44,13 @@ export function createEdge(app: App, streams: AuditStreams) {
     let reply: EdgeReply
     const route = sent.surface?.route ?? 'unknown'
     try {
-      ip = addressOf(request)
+      // A client without an address is a flaw of the setup, unless it has reset its connection.
+      const hasLeft = request.address === undefined && request.isGone()
+      ip = hasLeft ? '' : addressOf(request)
       const info = { carriers, ip, request_id, trace }
-      reply = await inWork({ site: route, fields: trace }, () => answer(app, request, sent, info))
+      reply = hasLeft
+        ? unreadReply()
+        : await inWork({ site: route, fields: trace }, () => answer(app, request, sent, info))
     } catch (error) {
       const { status, data } = await asServiceError(app, error, request_id)
       trace.reason = data.reason

@@ -104,6 +104,9 @@ export const emptyReply = (headers?: ReplyHeaders): EdgeReply => ({
   body: null,
 })
 
+/** For a client that has left: nothing is sent. */
+export const unreadReply = (): EdgeReply => ({ ...jsonReply(499, ''), isCut: true })
+
 /** The flat error body: for REST, and for requests refused before they reach a surface. */
 export function flatReply(status: number, data: ErrorData, headers?: ReplyHeaders): EdgeReply {
   const { reason, ...rest } = data
@@ -150,8 +153,8 @@ export function isMalformed({ httpVersion, headers, rawHeaders }: IncomingMessag
 /** The parts of a Node request that the edge reads before any body, as they were sent. */
 export function requestHead(
   request: IncomingMessage,
-): Pick<EdgeRequest, 'method' | 'path' | 'query' | 'header' | 'address'> {
-  const { headers } = request
+): Pick<EdgeRequest, 'method' | 'path' | 'query' | 'header' | 'address' | 'isGone'> {
+  const { headers, socket } = request
   return {
     method: request.method as string,
     ...pathAndQuery(request.url as string),
@@ -161,7 +164,10 @@ export function requestHead(
       const isTwice = () => (request.headersDistinct[name]?.length ?? 0) > 1
       return value !== undefined && onceOnly.has(name) && isTwice() ? undefined : value
     },
-    address: request.socket.remoteAddress,
+    address: socket.remoteAddress,
+    // A connection that its client has reset has no remote address any more. One of a local socket has neither.
+    isGone: () =>
+      socket.destroyed || (socket.remoteAddress === undefined && socket.localAddress !== undefined),
   }
 }
 

@@ -7,7 +7,7 @@ import { closest } from '../wire/closest.ts'
 import { type Issue, issue, mayHoldBadText } from '../wire/issues.ts'
 import { inOnePiece, JsonText, lengthOf, type Text } from '../wire/json-text.ts'
 import { parseJson } from '../wire/parse-json.ts'
-import { type EdgeReply, jsonReply, retryAfter } from './exchange.ts'
+import { type EdgeReply, jsonReply, retryAfter, unreadReply } from './exchange.ts'
 import { smallAnswer, unsent } from './unsent.ts'
 
 /** JSON-RPC 2.0: one validator of calls for POST, batch, GET and WebSocket. */
@@ -48,7 +48,7 @@ export async function rpcPost(
   if (value.length === 0) return toReply(refused(info, null, invalidRequest('empty_batch')))
   if (value.length > batchMax) return toReply(refused(info, null, invalidRequest('batch_too_large')))
   const replies = await runBatch(app, info, value, mayHold, hasEnded)
-  return replies === undefined ? { ...jsonReply(499, ''), isCut: true } : jsonReply(200, replies)
+  return replies === undefined ? unreadReply() : jsonReply(200, replies)
 }
 
 /** The array of replies as text, in parts if it is large; undefined if the client left in the middle. */

@@ -3,7 +3,7 @@ import { createServer as httpServer, type Server } from 'node:http'
 import { connect, createServer as http2Server } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, test as it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test as it, onTestFinished, vi } from 'vitest'
 import { WebSocketServer } from 'ws'
 import { z } from 'zod'
 import { capturedLog } from '../../test/helpers/captured-log.ts'
@@ -238,6 +238,25 @@ describe('a server without our options, which hands over whatever offers an upgr
   it('has a request that does not arrive in time ended', async () => {
     const part = offered('POST /api/rpc', ada.cookie, '{"jsonrpc"').slice(0, -1)
     expect(await exchange(await own(), part)).toBe('')
+  })
+
+  it('leaves no request running whose client is cut before its body is read', async () => {
+    const { app } = test.service
+    const server = httpServer(nodeListener(test.service.handle)).on('upgrade', test.service.upgrade)
+    const closed = new Promise((resolve) => {
+      server.once('connection', (socket) => socket.once('close', resolve))
+    })
+    const client = await open(await urlOf(server))
+    const { read } = app.callers
+    const judging = vi.spyOn(app.callers, 'read').mockImplementationOnce(async (...from) => {
+      client.resetAndDestroy()
+      await closed
+      return await read(...from)
+    })
+    onTestFinished(() => judging.mockRestore())
+    client.write(offered('POST /api/rpc', ada.cookie, 'x'.repeat(70_000)).slice(0, -69_990))
+    await expect.poll(() => judging.mock.calls.length).toBe(1)
+    await expect.poll(() => app.tally.running).toBe(0)
   })
 
   it('gets a stream as it happens, and leaves none behind', async () => {

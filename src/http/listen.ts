@@ -1,5 +1,11 @@
 import type { Server } from 'node:http'
-import { type AddressInfo, createServer, type ListenOptions, Server as NetServer } from 'node:net'
+import {
+  type AddressInfo,
+  createServer,
+  type ListenOptions,
+  Server as NetServer,
+  type Socket,
+} from 'node:net'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { httpUrl } from '../config/ip.ts'
 import { StartError } from '../errors.ts'
@@ -34,14 +40,18 @@ const listening = 64
 export async function serve({ app, handle, upgrade, join, leave, socketsClosed }: Service): Promise<Serving> {
   const { config } = app
   const { server, ...told } = createNodeServer(handle, config, upgrade)
-  let running = 0
+  /** Running requests by connection. Before Node 24, a lost connection closes only the first of its responses. */
+  const running = new Map<Socket, number>()
   let idle: () => void = () => {}
-  server.on('request', (_request, response) => {
-    running += 1
-    response.once('close', () => {
-      running -= 1
-      if (running === 0) idle()
-    })
+  const keep = (socket: Socket, count: number): void => {
+    if (count > 0) return void running.set(socket, count)
+    running.delete(socket)
+    if (running.size === 0) idle()
+  }
+  server.on('connection', (socket) => socket.once('close', () => keep(socket, 0)))
+  server.on('request', ({ socket }, response) => {
+    keep(socket, (running.get(socket) ?? 0) + 1)
+    response.once('close', () => keep(socket, (running.get(socket) ?? 0) - 1))
   })
   const listeners = await listen(server, config)
   await join()
@@ -61,7 +71,7 @@ export async function serve({ app, handle, upgrade, join, leave, socketsClosed }
       told.drain()
       const drained = new Promise<true>((resolve) => {
         idle = () => resolve(true)
-        if (running === 0) idle()
+        if (running.size === 0) idle()
       })
       for (const listener of listeners.splice(0)) stopAccepting(listener)
       endWatch()

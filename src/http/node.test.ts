@@ -6,6 +6,8 @@ import { z } from 'zod'
 import { call, exchange, open, send, statuses, untilClosed } from '../../test/helpers/http.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { query } from '../core/declare.ts'
+import { testService } from '../testing/index.ts'
+import { serve } from './listen.ts'
 import { nodeListener } from './node.ts'
 
 let hits = 0
@@ -204,6 +206,18 @@ describe('a client that goes away', () => {
     await closed
     for (const release of held) release()
     await expect.poll(() => hits).toBe(1)
+  })
+
+  it('behind several requests does not hold up the stop', async () => {
+    const own = await testService({ actions })
+    onTestFinished(() => own.close())
+    const serving = await serve(own.service)
+    const client = await open(serving.url)
+    client.write(hit('held').repeat(3))
+    await expect.poll(() => held.length).toBe(3)
+    client.resetAndDestroy()
+    for (const release of held) release()
+    expect(await serving.drain(AbortSignal.timeout(10_000))).toBe(true)
   })
 })
 

@@ -200,7 +200,6 @@ function edgeRequest(
       const awaitsContinue = sendsContinue && headers.expect !== undefined && request.httpVersion === '1.1'
       return bodies.read(request, limit, sender, awaitsContinue ? () => response.writeContinue() : undefined)
     },
-    isGone: () => request.socket.destroyed,
     hasEnded: () => hasEnded(request.socket),
   }
 }

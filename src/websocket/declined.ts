@@ -22,6 +22,8 @@ export function bodyBehind(
   const length = Number(request.headers['content-length'] ?? 0)
   const rest = (): Promise<Uint8Array> =>
     new Promise((resolve, reject) => {
+      // It closes only once.
+      if (socket.destroyed) return reject(refusal('invalid_json_body'))
       const chunks: Buffer[] = []
       let size = 0
       // The HTTP server's timeouts no longer cover this connection.

@@ -69,7 +69,6 @@ export function createSockets(app: App, handle: (request: EdgeRequest) => Promis
       // HTTP/1.0 has no upgrades.
       isUpgrade: request.httpVersion === '1.1',
       ...bodyBehind(request, socket, head, app.config.request_timeout_ms),
-      isGone: () => socket.destroyed,
       hasEnded: () => socket.destroyed,
     })
     const { opens, headers } = reply
