@@ -86,7 +86,12 @@ cells with 274 bytes of data on average, 2026-11-26; today's version is 1.
   Three nested \`AsyncLocalStorage.run\`, \`Promise.race\` and two timers per transaction take less than 1 µs each, putting
   together the statement of a page 3 to 5 µs.
 - **\`wal_sync_method=open_datasync\`**: a commit takes 1.1. A durable commit of its own takes 130 to 170 µs of the database, so
-  three of them are a tenth of an offer with its acceptance and revocation; \`cell_create\` shares one among up to 16.`
+  three of them are a tenth of an offer with its acceptance and revocation; \`cell_create\` shares one among up to 16.
+- **Hidden classes, inline caches and deoptimisations**, by V8's logs of fourteen workloads, 2026-11-29, on a loaded machine.
+  Once warm, no request makes a class, one in five at most misses a cache, and no function is deoptimised again and
+  again. Only pooled connections had become dictionaries; without that a statement takes 0.89 of the driver's time,
+  \`cell_field_set\` 0.97 of the server's. A promise fewer in three places takes 0.97 to 1.01, a bound statement as one
+  buffer instead of two 0.95 to 1.04. Rows as arrays would save 3 µs of 51 rows, but a page of cells is one row.`
 
 /** The page and the files that it shows. */
 export function page(
