@@ -27,12 +27,13 @@ export const removeTickets = (db: Queryable, max: number): Promise<number> =>
         and coalesce(used_at, voided_at, expires_at) <= now() - interval '30 days'
       order by created_at limit ${sql.raw(max)} for update skip locked)`)
 
-/** Removes at most `max` messages that were finished 7 days ago. */
+/** Removes at most `max` messages that ended 7 days ago: where no transport is set up, nothing finishes an expired one. */
 export const removeMessages = (db: Queryable, max: number): Promise<number> =>
   db.run(sql`
     delete from message_outbox where id in (
       select id from message_outbox
-      where created_at <= now() - interval '7 days' and finished_at <= now() - interval '7 days'
+      where created_at <= now() - interval '7 days'
+        and coalesce(finished_at, expires_at) <= now() - interval '7 days'
       order by created_at limit ${sql.raw(max)} for update skip locked)`)
 
 /**

@@ -301,3 +301,17 @@ it('links and messages are removed a while after their end', async () => {
   await app.db.run(sql`update account_ticket set expires_at = now() - interval '30 days'`)
   expect(await operations.cleanUp()).toMatchObject({ removed_messages: 0, removed_tickets: 1 })
 })
+
+it('a message that waits for a transport which was taken away is removed a while after it has expired', async () => {
+  deliver = () => Promise.reject(new Error('the mail server is down'))
+  await recover()
+  const tried = () => app.db.rows(sql`select attempts from message_outbox where leased_until is null`)
+  await expect.poll(tried).toEqual([{ attempts: 1 }])
+  const expired = (days: number) =>
+    app.db.run(sql`update message_outbox set created_at = now() - interval '9 days',
+      expires_at = now() - ${days}::int * interval '1 day', next_attempt_at = now() + interval '1 day'`)
+  await expired(6)
+  expect(await operations.cleanUp()).toMatchObject({ removed_messages: 0 })
+  await expired(7)
+  expect(await operations.cleanUp()).toMatchObject({ removed_messages: 1 })
+})

@@ -220,7 +220,9 @@ it('a client that resets its connection right behind its request is no failure o
     client.write(`GET ${offer ? '/api/ws' : path} HTTP/1.1\r\nHost: x\r\n${offer}\r\n`)
     client.resetAndDestroy()
     const lines = () => captured.lines().slice(before)
-    await expect.poll(() => lines().filter(({ msg }) => msg === 'request')).toMatchObject([{ status: 499 }])
+    await expect
+      .poll(() => lines().filter(({ msg }) => msg === 'request'))
+      .toMatchObject([{ status: 499, reason: 'client_left' }])
     expect(lines().filter(({ level }) => level === 'error')).toEqual([])
   }
 })

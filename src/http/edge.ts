@@ -46,7 +46,8 @@ export function createEdge(app: App, streams: AuditStreams) {
     try {
       // A client without an address is a flaw of the setup, unless it has reset its connection.
       const hasLeft = request.address === undefined && request.isGone()
-      ip = hasLeft ? '' : addressOf(request)
+      if (hasLeft) trace.reason = 'client_left'
+      else ip = addressOf(request)
       const info = { carriers, ip, request_id, trace }
       reply = hasLeft
         ? unreadReply()

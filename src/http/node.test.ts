@@ -219,6 +219,20 @@ describe('a client that goes away', () => {
     for (const release of held) release()
     expect(await serving.drain(AbortSignal.timeout(10_000))).toBe(true)
   })
+
+  it('with a stream behind another answer leaves no stream behind', async () => {
+    const own = await testService({ actions, audit_stream: true })
+    onTestFinished(() => own.close())
+    const { cookie } = await own.account({ roles: ['admin'] })
+    const client = await open(own.url)
+    client.write(`${hit('held')}${get('/api/account/audit/stream', `Cookie: ${cookie}`)}`)
+    const streams = () => own.service.app.hub.count().streams
+    await expect.poll(streams).toBe(1)
+    await expect.poll(() => own.service.app.tally.running).toBe(1)
+    client.resetAndDestroy()
+    await expect.poll(streams).toBe(0)
+    for (const release of held) release()
+  })
 })
 
 describe('a client that ends its side after its requests', () => {

@@ -123,12 +123,16 @@ function stream(
   if (response.destroyed) return void body.gone()
   connection.isStream = true
   response.writeHead(status, headers)
-  socket.once('end', leave)
-  response.on('close', () => {
-    socket.off('end', leave)
+  const gone = (): void => {
+    socket.off('end', leave).off('close', gone)
+    response.off('close', gone)
     connection.isStream = false
     body.gone()
-  })
+  }
+  socket.once('end', leave)
+  // Before Node 24, a response behind another is not told of the loss of the connection.
+  socket.once('close', gone)
+  response.once('close', gone)
   response.on('drain', body.drained)
   // An unread request body would block the parser, and we would not see the client disconnect.
   request.resume()

@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { afterAll, expect, it, vi } from 'vitest'
+import { afterAll, expect, it, onTestFinished, vi } from 'vitest'
 import { openStream } from '../../test/helpers/audit-streams.ts'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { call, dataOf, rpc, send } from '../../test/helpers/http.ts'
@@ -14,7 +15,7 @@ vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
 
 /** Sits between the bus of the far node and its database; other connections pass. */
 const wire = {
-  ...{ isCut: false, isSwallowing: false, losesCommits: false, endsListener: false, losesSignal: false },
+  ...{ isCut: false, isSwallowing: false, losesCommits: false, endsListener: false, losesSignals: 0 },
   buses: new Set<Socket>(),
 }
 /** The database reports that it is ready, and then ends the connection. */
@@ -32,8 +33,8 @@ const proxy = await postgresProxy({ connectionString: near.databaseUrl }, (clien
     if (isBus && wire.isCut) return void client.destroy()
     server.write(first)
     client.on('data', (chunk: Buffer) => {
-      if (!(isBus && wire.losesSignal && chunk.includes('v1 '))) return void server.write(chunk)
-      wire.losesSignal = false
+      if (!(isBus && wire.losesSignals > 0 && chunk.includes('v1 '))) return void server.write(chunk)
+      wire.losesSignals -= 1
       client.destroy()
     })
   })
@@ -118,10 +119,29 @@ it('what a node revokes while its connection for signals is lost is closed on th
   const bob = await near.account()
   const { id, headers } = await tokenOf(near, bob)
   const socket = await openSocket(near.url, headers)
-  wire.losesSignal = true
+  wire.losesSignals = 1
   await rpc(far.url, call('account_token_revoke', { token_id: id }), { cookie: bob.cookie })
   expect(await socket.closed).toEqual({ code: 4001, reason: 'revoked' })
-  expect(wire.losesSignal).toBe(false)
+  expect(wire.losesSignals).toBe(0)
+})
+
+it('what is lost again and again, with ever more to tell, becomes the hint to look at everything', async () => {
+  await expect.poll(() => app.bus.isUp).toBe(true)
+  const heard: number[] = []
+  const deaf = near.service.app.hub.listen(({ closings }) => void heard.push(closings.length))
+  onTestFinished(deaf)
+  const publish = () => {
+    const closings = Array.from({ length: 600 }, () => ({ kind: 'actor' as const, actor_id: randomUUID() }))
+    app.hub.publish({ notifications: [], closings, wroteAudit: false })
+  }
+  wire.losesSignals = 2
+  for (const left of [1, 0]) {
+    publish()
+    await expect.poll(() => wire.losesSignals).toBeLessThanOrEqual(left)
+  }
+  publish()
+  await expect.poll(() => heard.length).toBeGreaterThan(0)
+  expect(Math.max(...heard)).toBeLessThanOrEqual(1_600)
 })
 
 it('a connection for signals that ends with the answer to LISTEN is opened again', async () => {

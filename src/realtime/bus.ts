@@ -87,7 +87,7 @@ export function createBus({ connection, session, log, node, observer, warnings }
         if (ended.signal.aborted) return drop('the database was away when the process ended')
         continue
       }
-      const signal = waiting
+      const [signal, bound] = [waiting, largest]
       const payloads = encodeSignal(node, signal)
       let rest = { ms: restMs, unless: leaving.signal }
       waiting = undefined
@@ -101,18 +101,21 @@ export function createBus({ connection, session, log, node, observer, warnings }
           { event: 'signals_lost', err: error },
           'a signal to other nodes may be lost; what it closes is sent again',
         )
-        sendAgain(signal)
+        sendAgain(signal, bound)
         rest = { ms: againMs, unless: ended.signal }
       }
       await delay(rest.ms, undefined, { signal: rest.unless }).catch(() => {})
     }
   }
 
-  /** The signal may have arrived. Closing twice does no harm, but no notification may arrive twice. */
-  function sendAgain(signal: Signal): void {
+  /**
+   * The signal may have arrived. Closing twice does no harm, but no notification may arrive twice. `bound`: the size of
+   * the largest signal merged into it; with its own, what waits would grow with each loss.
+   */
+  function sendAgain(signal: Signal, bound: number): void {
     const again = { ...signal, notifications: [] }
     if (sizeOf(again) === 0 && !signal.gap) return
-    largest = Math.max(waiting ? largest : 0, sizeOf(again))
+    largest = Math.max(waiting ? largest : 0, Math.min(bound, sizeOf(again)))
     waiting = waiting ? merged(again, waiting, largest) : again
   }
 
