@@ -20,9 +20,10 @@ export function drivers({ cookies, bystanders, admin, visible }: World): Workloa
     one('API token', 64, withTokens(cookies.slice(0, 16))),
     one('WebSocket round trip', 64, overSockets(cookies.slice(0, 64))),
     one('offer and accept', 16, async (port, seconds) =>
-      repeated(16, seconds, async (turn) => {
-        const at = 520 + (turn % 30)
-        const cookie = bystanders[at - 500] as string
+      repeated(16, seconds, async (_turn, lane) => {
+        // A person of its own for each lane: a second offer of the role would replace the first.
+        const cookie = bystanders[20 + lane] as string
+        const at = cookies.length + 20 + lane
         const role = 'admin'
         const made = await call(port, admin, 'role_grant_offer_create', {
           to_account_id: idOf('account', at),
@@ -62,17 +63,17 @@ export function drivers({ cookies, bystanders, admin, visible }: World): Workloa
 async function repeated(
   lanes: number,
   seconds: number,
-  work: (turn: number) => Promise<unknown>,
+  work: (turn: number, lane: number) => Promise<unknown>,
 ): Promise<LoadResult> {
   const latencies = createHistogram()
   const started = performance.now()
   const until = started + seconds * 1000
   let turn = 0
   await Promise.all(
-    Array.from({ length: lanes }, async () => {
+    Array.from({ length: lanes }, async (_, lane) => {
       while (performance.now() < until) {
         const at = performance.now()
-        await work(turn++)
+        await work(turn++, lane)
         latencies.record(Math.max(1, Math.round((performance.now() - at) * 1000)))
       }
     }),
