@@ -1,11 +1,7 @@
-/** Who may call a method, as the service describes it. */
-export type Auth = {
-  account: 'none' | 'optional' | 'required'
-  roles?: (string | { role: string; scope_kind?: string })[]
-}
+import type { AuthSpec } from '../../src/core/method.ts'
 
 /** The roles of which a method needs one; empty: none. */
-export const rolesNeeded = ({ roles = [] }: Auth): string =>
+export const rolesNeeded = ({ roles = [] }: AuthSpec): string =>
   roles
     .map((one) => (typeof one === 'string' ? one : `${one.role} in the ${one.scope_kind ?? 'place'}`))
     .join(' or ')
@@ -26,7 +22,7 @@ export const explorer = {
   call: 'Call',
   changes: 'changes data',
   reads: 'reads',
-  who: (auth: Auth): string =>
+  who: (auth: AuthSpec): string =>
     rolesNeeded(auth) || (auth.account === 'required' ? 'anyone signed in' : 'anyone'),
   change_question: 'This changes real data. Continue?',
   change_about: (name: string, method: string) => `${method} is called as ${name}.`,

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
+import type { AuthSpec } from '../../src/core/method.ts'
 import { client } from '../api/client.ts'
 import { useRead } from '../api/query.ts'
-import { type Auth, explorer, rolesNeeded } from '../copy/explorer.ts'
+import { explorer, rolesNeeded } from '../copy/explorer.ts'
 import { place, to } from '../lib/router.ts'
 import { Field } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
@@ -17,7 +18,7 @@ export type Method = {
   params: { name: string; required?: boolean; schema: Schema }[]
   'x-error-reasons'?: string[]
   'x-side-effects'?: boolean
-  'x-auth': Auth
+  'x-auth': AuthSpec
 } & Record<string, unknown>
 
 type Description = { methods: Method[]; components: { schemas: Shapes } }

@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks'
+import type { AuthSpec } from '../../src/core/method.ts'
 import { client } from '../api/client.ts'
 import { useRead } from '../api/query.ts'
-import { type Auth, rolesNeeded } from '../copy/explorer.ts'
+import { rolesNeeded } from '../copy/explorer.ts'
 import { me } from '../copy/me.ts'
 import { Checkbox, Field } from '../ui/field.tsx'
 import { Resource } from '../ui/resource.tsx'
 
-type Method = { name: string; 'x-auth': Auth }
+type Method = { name: string; 'x-auth': AuthSpec }
 
 /** The methods of this server and the roles that they need, from which those of a token are chosen. */
 export function MethodPicker({

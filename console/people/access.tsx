@@ -13,7 +13,7 @@ import { to } from '../lib/router.ts'
 import { shortTime } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
-import { Confirm } from '../ui/dialog.tsx'
+import { type Concerned, Confirm } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { TextArea } from '../ui/field.tsx'
 import { shortId } from '../ui/id.tsx'
@@ -139,15 +139,7 @@ function History({ account_id }: { account_id: string }) {
   )
 }
 
-function EndRole({
-  grant,
-  account,
-  onClose,
-}: {
-  grant: RoleGrant
-  account: PartProps['person']['account']
-  onClose(): void
-}) {
+function EndRole({ grant, account, onClose }: { grant: RoleGrant; account: Concerned; onClose(): void }) {
   const name = account.username
   const { form, set, isDirty } = useDraft(`end ${grant.id}`, { reason: '' })
   const revoke = useSend('role_grant_revoke', {

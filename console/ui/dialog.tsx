@@ -6,7 +6,7 @@ import { Fault } from './fault.tsx'
 import { Field } from './field.tsx'
 import { Form } from './form.tsx'
 import { Id } from './id.tsx'
-import { useLeaveGuard } from './leave-guard.ts'
+import { useAskingFirst } from './leave-guard.ts'
 import { Text } from './text.tsx'
 
 /** The account that a dialog concerns. */
@@ -107,12 +107,6 @@ export function Dialog({
   )
 }
 
-/** Asks before closing loses what was typed; while it is sent, nothing is lost. */
-export const askingFirst =
-  (onClose: () => void, isDirty: boolean | undefined, isBusy: boolean | undefined) => (): void => {
-    if (!isDirty || isBusy || confirm(words.unsaved_question)) onClose()
-  }
-
 type ConfirmProps = Pick<DialogProps, 'whom'> & {
   /** The question. */
   title: string
@@ -149,8 +143,7 @@ export function Confirm({
   onClose,
   ...rest
 }: ConfirmProps) {
-  const close = askingFirst(onClose, isDirty, rest.isBusy)
-  useLeaveGuard(isDirty === true && !rest.isBusy)
+  const close = useAskingFirst(onClose, isDirty, rest.isBusy)
   const [typed, setTyped] = useState('')
   const label = name != null && words.type_name(name)
   const isOff = rest.disabled || (label && typed.trim() !== name.trim() && label)

@@ -2,10 +2,10 @@ import type { ComponentChildren } from 'preact'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { Button } from './button.tsx'
-import { askingFirst, Dialog, type DialogProps } from './dialog.tsx'
+import { Dialog, type DialogProps } from './dialog.tsx'
 import { Fault } from './fault.tsx'
 import type { Change } from './form.tsx'
-import { useLeaveGuard } from './leave-guard.ts'
+import { useAskingFirst } from './leave-guard.ts'
 
 export type FormDialogProps = Pick<DialogProps, 'title' | 'whom' | 'size' | 'onClose'> & {
   /** What comes before the refusal of the last attempt and the fields. */
@@ -33,8 +33,7 @@ export function FormDialog({
   children,
   ...dialog
 }: FormDialogProps) {
-  const close = askingFirst(onClose, isDirty, of.isBusy)
-  useLeaveGuard(isDirty === true && !of.isBusy)
+  const close = useAskingFirst(onClose, isDirty, of.isBusy)
   return (
     <Dialog
       {...dialog}

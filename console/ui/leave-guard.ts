@@ -15,3 +15,12 @@ export function useLeaveGuard(isDirty: boolean, drop?: () => void): void {
     return () => void leaveGuard.asks.delete(ask)
   }, [isDirty])
 }
+
+/** Asks before closing or leaving loses what was typed; while it is sent, nothing is lost. Returns what closes. */
+export function useAskingFirst(onClose: () => void, isDirty = false, isBusy = false): () => void {
+  const wouldLose = isDirty && !isBusy
+  useLeaveGuard(wouldLose)
+  return () => {
+    if (!wouldLose || confirm(words.unsaved_question)) onClose()
+  }
+}
