@@ -30,9 +30,17 @@ type BackingOptions = {
   stop?: AbortSignal
 }
 
+/** Where the embedded database of a configuration is, and with which programs it runs. */
+export const placeOf = ({ config, sources }: ParsedConfig) => ({
+  dataDir: config.data_dir,
+  dataDirIsDefault: sources.data_dir === 'default',
+  postgresBin: config.postgres_bin ?? undefined,
+  postgresUser: config.postgres_user ?? undefined,
+})
+
 /** The configured database, else an embedded one in the data dir. */
 export async function openBacking(parsed: ParsedConfig, options: BackingOptions): Promise<Backing> {
-  const { database_url, data_dir, postgres_bin, postgres_user, disk_reserve } = parsed.config
+  const { database_url, data_dir, disk_reserve } = parsed.config
   if (database_url !== null) {
     const cookieKeys = parsed.config.cookie_keys ?? (await keptKeys(data_dir, 'cookie_keys'))
     const connection = configured(database_url, parsed.config.database_direct_url)
@@ -42,10 +50,7 @@ export async function openBacking(parsed: ParsedConfig, options: BackingOptions)
   // Checked before a database is made: with contradictory declarations nothing could start.
   declared(parsed)
   const embedded = await startEmbedded({
-    dataDir: data_dir,
-    dataDirIsDefault: parsed.sources.data_dir === 'default',
-    postgresBin: postgres_bin ?? undefined,
-    postgresUser: postgres_user ?? undefined,
+    ...placeOf(parsed),
     role: 'serve',
     ...options,
   })

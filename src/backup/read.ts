@@ -109,14 +109,16 @@ export const refuse = (reason: string, message: string): StartError => new Start
 export function damaged(file: string, where: string, why: unknown): unknown {
   const what = why instanceof Error ? (withoutValues(why) as Error).message : why
   if (isServerFault(why)) {
-    const [reason, fault] = isUnreachable(why)
-      ? ['db_unreachable', 'The connection to the database was lost']
-      : [
-          isDiskFull(why) ? 'storage_full' : 'database_failed',
-          `The database failed, which says nothing about ${file}`,
-        ]
-    const next = 'Nothing was restored. Mend the cause, and run it again.'
-    return new StartError(reason as string, `${fault}: ${what}. ${next}`, 3, { cause: why })
+    const failed = (reason: string, fault: string): StartError =>
+      new StartError(
+        reason,
+        `${fault}: ${what}. Nothing was restored. Mend the cause, and run it again.`,
+        3,
+        { cause: why },
+      )
+    if (isUnreachable(why)) return failed('db_unreachable', 'The connection to the database was lost')
+    const reason = isDiskFull(why) ? 'storage_full' : 'database_failed'
+    return failed(reason, `The database failed, which says nothing about ${file}`)
   }
   return refuse('backup_damaged', `${file} is damaged ${where}: ${what}. Nothing was restored.`)
 }

@@ -1,5 +1,6 @@
 import { keptKeys } from '../auth/kept-keys.ts'
 import { randomToken } from '../auth/secrets.ts'
+import { placeOf } from '../backing.ts'
 import { composeApp } from '../compose-app.ts'
 import { type Config, type ParsedConfig, withDataDir } from '../config/config.ts'
 import { loadConfig } from '../config/file.ts'
@@ -38,7 +39,7 @@ export async function withDatabase<T>(
 ): Promise<T> {
   const parsed = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
   const log = createLog('warn', textLines(io.stderr))
-  const { database_url, database_schema, data_dir, postgres_bin } = parsed.config
+  const { database_url, database_schema, data_dir } = parsed.config
   if (database_url !== null) {
     const connection = await locate(
       configured(database_url, parsed.config.database_direct_url),
@@ -58,7 +59,6 @@ export async function withDatabase<T>(
   const opening = startEmbedded({
     ...place,
     stop: stopping.signal,
-    postgresBin: postgres_bin ?? undefined,
     role: 'command',
     log,
     onNotice: (text) => io.stderr.write(`${text}\n`),
@@ -82,13 +82,6 @@ export async function withDatabase<T>(
     unhook()
   }
 }
-
-/** Where the embedded database of a configuration is. */
-export const placeOf = ({ config, sources }: ParsedConfig) => ({
-  dataDir: config.data_dir,
-  dataDirIsDefault: sources.data_dir === 'default',
-  postgresUser: config.postgres_user ?? undefined,
-})
 
 export type CommandService = { app: App }
 

@@ -47,12 +47,8 @@ it('an outage under load: balancers keep the node for a while, sockets stay, and
   expect(await socket.call('account_verify')).toMatchObject({
     error: { data: { reason: 'service_unavailable' } },
   })
-  const requests = () =>
-    captured
-      .lines()
-      .slice(before)
-      .filter(({ msg }) => msg === 'request')
-  await expect.poll(() => requests().length).toBeGreaterThan(200)
+  const lines = () => captured.lines().slice(before)
+  await expect.poll(() => lines().filter(({ msg }) => msg === 'request').length).toBeGreaterThan(200)
   await cluster.start()
   await expect.poll(health).toEqual([200, 200, 200])
   isOver = true
@@ -62,10 +58,7 @@ it('an outage under load: balancers keep the node for a while, sockets stay, and
   await socket.close()
 
   expect([...statuses].sort()).toEqual([200, 503])
-  const others = captured
-    .lines()
-    .slice(before)
-    .filter(({ msg }) => msg !== 'request')
+  const others = lines().filter(({ msg }) => msg !== 'request')
   expect(JSON.stringify(others)).not.toContain('too many calls')
   expect(others.length).toBeLessThan(40)
 })
