@@ -401,6 +401,11 @@ export const groups: Group[] = [
     ],
   },
   {
+    file: 'src/http/exchange.ts',
+    tests: ['src/http/node.test.ts'],
+    mutants: [['if (rawHeaders.length > 2 * headersMax) return true', '']],
+  },
+  {
     file: 'src/http/edge.ts',
     tests: ['src/http/edge.test.ts', 'src/http/cors.test.ts'],
     mutants: [

@@ -133,12 +133,16 @@ export const matchesEtag = (header: string | undefined, etag: string): boolean =
 /** Headers that may be sent only once; if one is sent twice, both lines are ignored. */
 const onceOnly = new Set(['authorization', 'x-daemon-token'])
 
+/** Some versions of Node ignore further headers, even the `X-Forwarded-For` of a proxy; others refuse them. */
+const headersMax = 1000
+
 /**
  * Whether a proxy and a server may disagree about where the request ends or goes, as with two `Host` headers (request
- * smuggling).
+ * smuggling), or about what it says.
  */
 export function isMalformed({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return true
+  if (rawHeaders.length > 2 * headersMax) return true
   const coding = headers['transfer-encoding']
   // Before version 1.1 there were no codings, so an old proxy would take the chunks for the next request.
   if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) return true

@@ -44,6 +44,18 @@ const post = (...headers: string[]) =>
   `${['POST /api/rpc HTTP/1.1', 'Host: x', 'Content-Type: application/json', ...headers].join('\r\n')}\r\n\r\n`
 const hit = (method = 'hit') => get(`/api/rpc?method=${method}&id=1`)
 
+/** The service behind a server that the test owns. */
+async function ownServer() {
+  const server = createServer(nodeListener(test.service.handle))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
 describe('bytes that are no request', () => {
   it.each([
     ['headers of 64 KiB', get('/health', `X: ${'x'.repeat(65_536)}`), 431],
@@ -78,6 +90,17 @@ describe('bytes that are no request', () => {
     expect(received).toMatch(/\r\nConnection: close\r\n/i)
     expect(received).toMatch(/\r\nX-Request-Id: [\w-]{36}\r\n/)
     expect(hits).toBe(0)
+  })
+
+  it.each([
+    [1000, 200],
+    [1001, 400],
+  ])('%i headers, of which Node may ignore those behind the first thousand: %i', async (count, status) => {
+    const { server, url } = await ownServer()
+    // Newer Nodes would refuse them before the service does.
+    server.maxHeadersCount = 0
+    const bytes = get('/health', 'Connection: close', ...Array(count - 2).fill('a:'))
+    expect(statuses(await exchange(url, bytes))).toEqual([status])
   })
 
   it('behind a request that is being answered do not take its answer', async () => {
@@ -173,16 +196,9 @@ describe('requests that are unusual and right', () => {
 })
 
 describe('a client that goes away', () => {
-  /** The service behind a server that the test owns, so that it can watch the connections. */
+  /** So that the test can watch the connections. */
   async function watched() {
-    const server = createServer(nodeListener(test.service.handle))
-    onTestFinished(() => {
-      server.closeAllConnections()
-      server.close()
-    })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const { server, url } = await ownServer()
     const accepted = once(server, 'connection')
     const client = await open(url)
     const [connection] = (await accepted) as [Socket]
