@@ -168,4 +168,17 @@ describe('a response is refused', () => {
     expect(RegistrationResponse.safeParse({ ...whole, extra: 'x'.repeat(60_000) }).success).toBe(true)
     expect(RegistrationResponse.safeParse({ ...whole, extra: 'x'.repeat(65_536) }).success).toBe(false)
   })
+
+  it('whatever else is wrong with it, and drops what is not read', async () => {
+    const whole = device().create(await creationOptions(party, account, newChallenge(), []))
+    const inner = { ...whole.response, extra: 1 }
+    expect(RegistrationResponse.parse({ ...whole, extra: 1, response: inner })).toEqual({
+      id: whole.id,
+      rawId: whole.rawId,
+      type: whole.type,
+      response: whole.response,
+    })
+    const { error } = RegistrationResponse.safeParse({ id: '=', extra: 'x'.repeat(65_536) })
+    expect(error?.issues.map(({ code }) => code)).toEqual(['too_big'])
+  })
 })

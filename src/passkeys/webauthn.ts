@@ -31,19 +31,24 @@ const Base64Url = z.string().regex(/^[A-Za-z0-9_-]*$/)
 /** Id of a passkey, made by its authenticator. */
 export const PasskeyId = z.string().regex(/^[A-Za-z0-9_-]{1,1364}$/)
 
-/** What a browser makes of a credential by `toJSON`; keys that are not read are let through. */
+/** What a browser makes of a credential by `toJSON`; keys that are not read are dropped. */
 const responseOf = <S extends z.ZodRawShape>(response: S) =>
-  z
-    .looseObject({
+  bounded(
+    z.object({
       id: PasskeyId,
       rawId: PasskeyId,
       type: z.literal('public-key'),
-      response: z.looseObject({ clientDataJSON: Base64Url, ...response }),
-    })
-    .check((payload) => {
-      const size = Buffer.byteLength(JSON.stringify(payload.value))
-      if (size > responseMax) payload.issues.push(tooBig(responseMax, JSON.stringify(payload.value), 'bytes'))
-    })
+      response: z.object({ clientDataJSON: Base64Url, ...response }),
+    }),
+  )
+
+/** The size comes first: anybody may send tens of thousands of keys, and copying them costs more than parsing. */
+const bounded = <S extends z.ZodType>(schema: S) =>
+  z.preprocess((sent: z.input<S>, context) => {
+    const text = JSON.stringify(sent) ?? ''
+    if (Buffer.byteLength(text) > responseMax) context.issues.push(tooBig(responseMax, text, 'bytes'))
+    return sent
+  }, schema)
 
 export const RegistrationResponse = responseOf({
   attestationObject: Base64Url,
