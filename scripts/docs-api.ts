@@ -12,6 +12,7 @@ import { type BuiltinReason, catalogue, type Entry, type Reason } from '../src/r
 import { createRegistry } from '../src/registry/registry.ts'
 import { routeList } from '../src/routes.ts'
 import { type JsonSchema, typeText } from '../src/wire/type-text.ts'
+import { needsOf } from './docs-features.ts'
 
 const { config } = resolveOptions({})
 
@@ -76,7 +77,7 @@ function methodSection(action: WiredMethod, schemas: Schemas): string {
     '',
     description,
     '',
-    `${access(auth)} ${side_effects ? 'POST.' : 'POST or GET.'}${limited(action)}`,
+    `${access(auth)} ${side_effects ? 'POST.' : 'POST or GET.'}${limited(action)}${needsOf(method)}`,
     ...shapesOf(input, schemas.of(action.output, 'output')),
     ...rules(input),
     ...reasons(error_reasons),
@@ -93,7 +94,7 @@ function routeSection(route: Route, schemas: Schemas): string {
     '',
     doc,
     '',
-    `${access(auth)}${routeLimited(route)}`,
+    `${access(auth)}${routeLimited(route)}${needsOf(path)}`,
     ...shapesOf(input, route.output && schemas.of(route.output, 'output')),
     ...(input ? rules(input) : []),
     ...reasons(errors?.filter((reason) => reason !== 'rate_limited')),
@@ -231,7 +232,8 @@ answer has status 200 and is an array in the same order. After 16 MiB of answers
 
 The first line below a method says who may call it, and its limits by default. *Needs a credential* means the session cookie,
 an API token in \`Authorization: Bearer …\`, or the daemon token in \`X-Daemon-Token\`. A token with the scope \`read_only\` may
-call the methods that GET reaches; one with the scope \`methods\` those that it names.
+call the methods that GET reaches; one with the scope \`methods\` those that it names. *Only with* and *not with* say when
+the service has the method; otherwise it answers \`method_not_found\`, or 404 \`not_found\` for a route.
 
 An answer is \`{"jsonrpc": "2.0", "id": 1, "result": …}\` or \`{…, "error": {"code", "message", "data": {"reason", …}}}\`.
 A refused input has the reason \`invalid_params\` and \`issues\`: up to 20 of \`{path, code, message}\`, where the code is

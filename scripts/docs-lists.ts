@@ -99,9 +99,10 @@ await service.close()
   and \`ip\`, one IP address, beside it say for whom it acts.
 - **\`within\`** joins an open transaction: pass the second argument of a \`mutation()\` handler, or the \`work\` of
   \`service.transaction\`. Without it each call is a transaction of its own, and a call that changes something inside an open
-  transaction is refused. [embedding.md](embedding.md#audit-events-and-transactions-of-your-own) has an example.
-- **Results** are typed: \`listAccounts\` resolves to \`{ accounts, next_cursor }\`, and \`exportAudit\` to an
-  async iterable, \`for await (const row of await service.operations.exportAudit({}))\`.
+  transaction is refused. [embedding.md](embedding.md#operations-in-a-handler) has an example.
+- **Results** are typed: \`createAccount\` resolves to \`{ account, actor }\`, \`createInvite\` to the invite with its \`link\`,
+  \`listAccounts\` to \`{ accounts, next_cursor }\`, and \`exportAudit\` to an async iterable,
+  \`for await (const row of await service.operations.exportAudit({}))\`.
 - **In a script** next to a running server, call \`createService\` with the \`database_url\` of the server, your declarations
   and \`heartbeat: false\`. Only one process can use a data directory: stop the server first, or use the commands, which work
   while it runs.

@@ -4,6 +4,7 @@ import { keys } from '../src/config/table.ts'
 import { catalogue } from '../src/reasons.ts'
 import { routes } from '../src/routes.ts'
 import { pages, stalePages } from './docs.ts'
+import { wrongFeatures } from './docs-features.ts'
 
 it('the generated pages are up to date (otherwise: node scripts/docs.ts)', () => {
   expect(stalePages()).toEqual([])
@@ -23,6 +24,10 @@ it('docs/api.md has one section per method and route, and no type left unsaid', 
     ...Object.values(routes).map(({ method, path }) => `${method} \`/api/account${path}\``),
   ])
   expect(text).not.toMatch(/undefined|\[object/)
+})
+
+it('docs/api.md says of each method and route that a service may lack when it exists', () => {
+  expect(wrongFeatures()).toEqual([])
 })
 
 it('docs/errors.md has one row per reason', () => {

@@ -8,7 +8,7 @@ import { RoleName } from './scope.ts'
 
 /** Works for removed actors and deleted accounts too. Offers that depend on the grant are superseded. */
 export const revokeRole = operation({
-  doc: 'Take a role from an actor: the global grant, unless a scope is named. Refused for the last admin.',
+  doc: 'End a grant of a role. Refused for the last admin.',
   input: z.strictObject({ actor_id: Uuid, role_grant_id: Uuid, reason: Text(500).nullish() }),
   event: 'role_grant_revoke',
   errors: ['role_grant_not_found', 'role_grant_path_not_allowed', 'cannot_revoke_last_admin'],
@@ -21,7 +21,8 @@ export const revokeRole = operation({
   command: {
     name: 'role revoke',
     args: { actor_id: holder, role_grant_id: grant },
-    details: '--actor may also name a removed actor; `actor list` shows the roles that it still holds.',
+    details:
+      'Without a scope, the global grant ends. --actor may also name a removed actor; `actor list` shows the roles that it still holds.',
     done: { revoked: true },
     phrase: (_, { who, words }) => `${who} is no longer ${words.ROLE}.`,
   },
