@@ -14,7 +14,7 @@ import {
   type Sent,
 } from './held.ts'
 import { type Pool, type Queryable, queryable } from './pool.ts'
-import { asError, isConflict, repeatCause, withCause } from './servers/failure.ts'
+import { asError, isConflict, isInAborted, repeatCause, withCause } from './servers/failure.ts'
 import { type Share, type SharedWrite, type Stored, sharedWrites } from './shared-write.ts'
 import type { Slot } from './slots.ts'
 import { type Sql, sql } from './sql.ts'
@@ -169,7 +169,8 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
       const client = await begin(held)
       return await pool.send(client, query).catch((error) => {
         held.failed ??= error
-        throw error
+        // Statements that are sent together all fail because of the first.
+        throw isInAborted(error) ? held.failed : error
       })
     }),
     mayBeAlone: () => !isCareful && level === 'read committed' && !held.isUsed && held.lone === 'none',
