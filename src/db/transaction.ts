@@ -1,6 +1,5 @@
 import { refusal, ServiceError } from '../errors.ts'
 import { noteRepeat } from '../observe/work.ts'
-import type { Answered } from './answered.ts'
 import {
   type Answer,
   afterCommit,
@@ -18,6 +17,7 @@ import { asError, isConflict, isInAborted, repeatCause, withCause } from './serv
 import { type Share, type SharedWrite, type Stored, sharedWrites } from './shared-write.ts'
 import type { Slot } from './slots.ts'
 import { type Sql, sql } from './sql.ts'
+import type { Answered } from './statement.ts'
 
 export interface Transaction extends Queryable {
   /** False once a statement was sent, for a snapshot, and after a last statement that failed. */
