@@ -110,7 +110,7 @@ export const groups: Group[] = [
     file: 'src/accounts/locks.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
     mutants: [
-      ['await holdCredential(db, caller)', ''],
+      ['!(await holdCredential(db, caller))', 'false'],
       ["type === 'session' ? await holdSession(db, account.id, id) : await holdToken(db, id)", 'true'],
     ],
   },
@@ -132,19 +132,19 @@ export const groups: Group[] = [
     file: 'src/roles/admin.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
     mutants: [
-      ['await holdCredential(db, { account: admin, credential })', ''],
-      ['await requireAdmin(db, actor)', ''],
+      ['if (!isHeld) throw', 'if (false) throw'],
+      ['if (lost) throw', 'if (false) throw'],
     ],
   },
   {
     file: 'src/offers/role_grant_offer_create.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
-    mutants: [['await holdCredential(db, { account, credential })', '']],
+    mutants: [['if (!isHeld) throw', 'if (false) throw']],
   },
   {
     file: 'src/roles/role_grant_revoke.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
-    mutants: [['await holdCredential(db, { account, credential })', '']],
+    mutants: [['if (!isHeld) throw', 'if (false) throw']],
   },
   {
     file: 'src/accounts/revoke-all.ts',
@@ -500,7 +500,7 @@ export const groups: Group[] = [
     file: 'src/roles/admin.ts',
     tests: ['src/roles/lost-admin.test.ts'],
     mutants: [
-      ['if (!live.is_admin) throw', 'if (false) throw'],
+      ['live.is_admin ? undefined : notAdmin()', 'undefined'],
       ['::uuid and deleted_at is null', '::uuid'],
     ],
   },

@@ -20,18 +20,31 @@ export type LockedAccount = {
 
 /**
  * Takes the account locks: all rows in one statement, by ascending id. Returns the accounts that exist. Afterwards,
- * read again whatever a decision depends on: what was read before the lock may have changed.
+ * read again whatever a decision depends on: what was read before the lock may have changed. Such a statement may be
+ * sent together with the lock, by `Promise.all`, since those of a transaction run one after the other.
  *
  * Every transaction takes its locks in the same order, so that none deadlocks: bootstrap row, scope, accounts, guard,
  * grants, offers, then invites, sessions and tokens, and cells last.
  */
-export async function lockAccounts(
+export const lockAccounts = (db: Queryable, ids: readonly string[]): Promise<Map<string, LockedAccount>> =>
+  lockThose(db, anyOf(ids))
+
+/** The same for the account of an actor, if there is such an actor, and those in `others`. */
+export const lockAccountsOf = (
   db: Queryable,
-  ids: readonly string[],
-): Promise<Map<string, LockedAccount>> {
+  actor_id: string,
+  others: readonly string[] = [],
+): Promise<Map<string, LockedAccount>> =>
+  // An actor never changes its account, so no lock is needed to read it.
+  lockThose(
+    db,
+    sql`any(array(select account_id from actor where id = ${actor_id}::uuid) || ${others}::uuid[])`,
+  )
+
+async function lockThose(db: Queryable, those: Sql): Promise<Map<string, LockedAccount>> {
   const rows = await db.rows<LockedAccount>(sql`
     select id, username, email, email_key, email_verified, deleted_at from account
-    where id = ${anyOf(ids)} order by id for no key update`)
+    where id = ${those} order by id for no key update`)
   return new Map(rows.map((row) => [row.id, row]))
 }
 
@@ -59,7 +72,7 @@ type CredentialOf = { account: { id: string }; credential: Pick<Caller['credenti
 /** Locks the account of a request; refuses if its credential or the account has ended meanwhile. */
 export async function lockWithCredential(db: Queryable, caller: CredentialOf): Promise<LockedAccount> {
   const locked = await lockLiveAccount(db, caller.account.id, () => refusal('account_vanished'))
-  await holdCredential(db, caller)
+  if (!(await holdCredential(db, caller))) throw refusal('authentication_required')
   return locked
 }
 
@@ -101,23 +114,21 @@ export async function holdSession(
   return held !== undefined
 }
 
-/**
- * As `holdSession`, for the credential of a request, whatever its type; the daemon token has no row. Refuses if it has
- * ended.
- */
+/** As `holdSession`, for the credential of a request, whatever its type; the daemon token has no row. */
 export async function holdCredential(
   db: Queryable,
   { account, credential: { type, id } }: CredentialOf,
-): Promise<void> {
-  if (type === 'daemon_token') return
-  const isHeld = type === 'session' ? await holdSession(db, account.id, id) : await holdToken(db, id)
-  if (!isHeld) throw refusal('authentication_required')
+): Promise<boolean> {
+  if (type === 'daemon_token') return true
+  return type === 'session' ? await holdSession(db, account.id, id) : await holdToken(db, id)
 }
 
-const holdToken = (db: Queryable, token_id: string | null): Promise<object | undefined> =>
-  db.first(sql`
+async function holdToken(db: Queryable, token_id: string | null): Promise<boolean> {
+  const held = await db.first(sql`
     select 1 from api_token
     where id = ${token_id} and (expires_at is null or expires_at > statement_timestamp()) for no key update`)
+  return held !== undefined
+}
 
 /** Takes the guard lock, after the account locks: one transaction at a time may end an admin or keeper. */
 export const takeGuardLock = (db: Queryable): Promise<unknown> =>
@@ -201,13 +212,12 @@ export async function lockLiveActor(
   fail: Fail<'actor_not_found'>,
   others: readonly string[] = [],
 ): Promise<string> {
-  // An actor never changes its account, so no lock is needed to read it.
-  const owner = await db.first<{ account_id: string }>(sql`
-    select account_id from actor where id = ${actor_id}::uuid`)
-  if (!owner) throw fail('actor_not_found')
-  const { account_id } = owner
-  const account = (await lockAccounts(db, [account_id, ...others])).get(account_id)
-  const isLive = await db.first(sql`select 1 from actor where id = ${actor_id}::uuid and deleted_at is null`)
-  if (!isLive || !account || account.deleted_at !== null) throw fail('actor_not_found')
-  return account_id
+  const [accounts, live] = await Promise.all([
+    lockAccountsOf(db, actor_id, others),
+    db.first<{ account_id: string }>(sql`
+      select account_id from actor where id = ${actor_id}::uuid and deleted_at is null`),
+  ])
+  const account = live && accounts.get(live.account_id)
+  if (!account || account.deleted_at !== null) throw fail('actor_not_found')
+  return account.id
 }

@@ -2,14 +2,16 @@ import type { Caller, Carriers } from '../auth/caller.ts'
 import { requireFresh } from '../auth/fresh.ts'
 import type { JoinedRead, ReadOnly } from '../db/db.ts'
 import type { Sql } from '../db/sql.ts'
-import { invalidRequest, refusal } from '../errors.ts'
+import { invalidRequest, refusal, tellOutcome } from '../errors.ts'
 import type { Gate } from '../limits/gate.ts'
 import { crowdOf } from '../limits/limiters.ts'
+import { since } from '../observe/observer.ts'
 import type { RequestFields } from '../observe/work.ts'
 import { badTextIssue, type Issue, toIssues } from '../wire/issues.ts'
 import { isText, JsonText } from '../wire/json-text.ts'
 import { withRules } from '../wire/rules.ts'
 import type { App } from './app.ts'
+import { asServiceError } from './boundary.ts'
 import { guardCredential, guardRole, guardScope, resolveActor } from './guards.ts'
 import { checkKey, once } from './idempotency.ts'
 import type { WiredMethod } from './method.ts'
@@ -44,11 +46,41 @@ export type Message = {
   begin(): void
 }
 
+/** The way a call arrived: by HTTP, alone or in a batch; by WebSocket; or through `service.call`. */
+export type CallSurface = 'http' | 'batch' | 'ws' | 'call'
+
+/** Dispatches one call, counted and timed; rejects with `ServiceError` only. */
+export async function carryOut<T>(
+  app: App,
+  surface: CallSurface,
+  call: Call,
+  finish: (result: unknown) => T,
+): Promise<T> {
+  const { observer } = app
+  const action = app.actions.get(call.method)
+  const method = action ? call.method : 'unknown'
+  call.trace.rpc_method = method
+  const run = (): Promise<T> => dispatch(app, call, finish)
+  const began = performance.now()
+  let reason = 'ok'
+  try {
+    return await (observer.tracer?.span(`rpc ${method}`, { 'rpc.method': method }, run) ?? run())
+  } catch (error) {
+    const known = await asServiceError(app, error, call.request_id)
+    if (action?.side_effects) tellOutcome(known)
+    reason = known.data.reason
+    throw known
+  } finally {
+    observer.count('rpc_requests_total', method, reason, surface)
+    observer.observe('rpc_duration_seconds', since(began), method)
+  }
+}
+
 /**
  * The only way to a handler: the guards run in the order below, from coarse to fine. `finish` turns the result
  * into the answer. It runs inside the transaction, so a mutation whose result cannot be sent is rolled back.
  */
-export async function dispatch<T>(app: App, call: Call, finish: (result: unknown) => T): Promise<T> {
+async function dispatch<T>(app: App, call: Call, finish: (result: unknown) => T): Promise<T> {
   // 1. the method exists and is wired
   const action = app.actions.get(call.method)
   if (!action) throw refusal('method_not_found')

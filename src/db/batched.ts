@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { copyOf } from '../errors.ts'
 import type { Observer } from '../observe/observer.ts'
-import { beginShare } from '../observe/statement.ts'
+import { beginShare } from '../observe/work.ts'
 import type { Primary } from './servers/primary.ts'
 
 /** The most keys of one statement. */

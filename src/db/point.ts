@@ -1,12 +1,12 @@
 import type pg from 'pg'
 import type { Observer } from '../observe/observer.ts'
-import { beginStatement } from '../observe/statement.ts'
-import { answered } from './answered.ts'
+import { beginStatement } from '../observe/work.ts'
 import { cut, farewell } from './servers/dial.ts'
 import { explainReadOnly, refused, repeatCause, unavailable } from './servers/failure.ts'
 import type { Primary } from './servers/primary.ts'
 import type { Silence } from './silence.ts'
 import { compile, nameless, type Sql } from './sql.ts'
+import { answered } from './statement.ts'
 import { isWornOut, noteOpened } from './statement-names.ts'
 
 type ReaderOptions = {

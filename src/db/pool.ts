@@ -1,9 +1,7 @@
 import type pg from 'pg'
 import type { LogEvent } from '../log/events.ts'
 import { noObserver, type Observer } from '../observe/observer.ts'
-import { beginStatement } from '../observe/statement.ts'
-import { addTime, currentWork } from '../observe/work.ts'
-import { type Answered, answered } from './answered.ts'
+import { addTime, beginStatement, currentWork } from '../observe/work.ts'
 import type { Clock } from './clock.ts'
 import type { JoinedRead } from './joined.ts'
 import { pipelinedReader } from './point.ts'
@@ -24,6 +22,7 @@ import { configOf, limitsOf } from './servers/session-settings.ts'
 import { watchSilence } from './silence.ts'
 import { openSlots, type Slot } from './slots.ts'
 import { compile, nameless, type Sql } from './sql.ts'
+import { type Answered, answered } from './statement.ts'
 import { isWornOut, noteOpened } from './statement-names.ts'
 
 export interface Queryable {

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, expect, it } from 'vitest'
 import { migratedDatabase } from '../../test/fresh-database.ts'
 import { postgresProxy } from '../../test/helpers/postgres-proxy.ts'
-import { openDatabase, sql } from './db.ts'
+import { openDatabase, type Sql, sql } from './db.ts'
 
 /** How often the client waits for the server: all messages sent before an answer make one round trip. */
 
@@ -77,4 +77,18 @@ it('after a failed last statement it takes one more, until one succeeds', async 
   expect(trips).toBe(5)
   const rows = await db.readOnly.first<{ n: number }>(sql`select count(*)::int as n from note`)
   expect(rows).toEqual({ n: 6 })
+})
+
+it('statements of a transaction that are sent together take one, and all reject with the error of the first that fails', async () => {
+  let answers: unknown
+  const together = (...queries: Sql[]) =>
+    db.transaction(async (tx) => {
+      answers = await Promise.allSettled(queries.map((query) => tx.run(query)))
+    })
+  await together(insert, sql`delete from note`, sql`select from note`)
+  expect(trips).toBe(2)
+  const failing = together(sql`select missing()`, insert, insert)
+  const missing = { code: '42883' }
+  await expect(failing).rejects.toMatchObject(missing)
+  expect(answers).toMatchObject([{ reason: missing }, { reason: missing }, { reason: missing }])
 })

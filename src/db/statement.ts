@@ -1,4 +1,31 @@
 import pg from 'pg'
+import { isOutdated } from './servers/failure.ts'
+import { wearOut } from './statement-names.ts'
+
+export type Answered = Pick<pg.QueryResult, 'rows' | 'rowCount'>
+
+/**
+ * Runs a statement. Takes the rows out of the driver's result object, which outlives the call. If it kept its rows,
+ * nearly everything read would be promoted to the old generation of the heap and collected late.
+ */
+export const answered = (
+  client: pg.ClientBase,
+  { text, values, name }: { text: string; values: unknown[]; name?: string },
+): Promise<Answered> =>
+  new Promise<Answered>((resolve, reject) => {
+    const callback = (error: Error | null, result: pg.QueryResult): void => {
+      if (error) return void reject(error)
+      const { rows, rowCount } = result
+      result.rows = []
+      resolve({ rows, rowCount })
+    }
+    client.query(new Statement(text, values, name, callback))
+  }).catch((error) => {
+    if (isOutdated(error)) wearOut(client)
+    // As the driver does, so that the stack leads to the caller and not to its socket.
+    Error.captureStackTrace(error)
+    throw error
+  })
 
 type Columns = { fields: unknown; _parsers: unknown; _prebuiltEmptyResultObject: unknown }
 type Callback = (error: Error | null, result: pg.QueryResult) => void
@@ -31,7 +58,7 @@ const executeAndSync = Buffer.from('45000000090000000000' + '5300000004', 'hex')
  * A statement as the driver sends it, but a prepared one asks only once on each connection for a description of its
  * columns. Parsing the description takes longer than parsing most rows.
  */
-export class Statement extends Query {
+class Statement extends Query {
   constructor(text: string, values: unknown[], name: string | undefined, callback: Callback) {
     // The driver would copy an object by the descriptors of its properties.
     super(text)

@@ -1,6 +1,5 @@
 import { refusal, ServiceError } from '../errors.ts'
 import { noteRepeat } from '../observe/work.ts'
-import type { Answered } from './answered.ts'
 import {
   type Answer,
   afterCommit,
@@ -14,10 +13,11 @@ import {
   type Sent,
 } from './held.ts'
 import { type Pool, type Queryable, queryable } from './pool.ts'
-import { asError, isConflict, repeatCause, withCause } from './servers/failure.ts'
+import { asError, isConflict, isInAborted, repeatCause, withCause } from './servers/failure.ts'
 import { type Share, type SharedWrite, type Stored, sharedWrites } from './shared-write.ts'
 import type { Slot } from './slots.ts'
 import { type Sql, sql } from './sql.ts'
+import type { Answered } from './statement.ts'
 
 export interface Transaction extends Queryable {
   /** False once a statement was sent, for a snapshot, and after a last statement that failed. */
@@ -169,7 +169,8 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
       const client = await begin(held)
       return await pool.send(client, query).catch((error) => {
         held.failed ??= error
-        throw error
+        // Statements that are sent together all fail because of the first.
+        throw isInAborted(error) ? held.failed : error
       })
     }),
     mayBeAlone: () => !isCareful && level === 'read committed' && !held.isUsed && held.lone === 'none',

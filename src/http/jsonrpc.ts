@@ -1,6 +1,5 @@
 import type { App } from '../core/app.ts'
-import { type CallSurface, carryOut } from '../core/carry-out.ts'
-import type { Call } from '../core/dispatch.ts'
+import { type Call, type CallSurface, carryOut } from '../core/dispatch.ts'
 import { codeMessage } from '../error-codes.ts'
 import { busy, invalidRequest, refusal, type ServiceError } from '../errors.ts'
 import { closest } from '../wire/closest.ts'

@@ -51,8 +51,10 @@ export const role_grant_offer_accept = mutation({
     if (!asked) throw fail('role_grant_offer_not_found')
     const { from_actor_id, from_account_id } = asked
 
-    await lockAccounts(db, [account.id, from_account_id])
-    const { stored, siblings, live } = await lockWithSiblings(db, asked, actor.id)
+    const [, { stored, siblings, live }] = await Promise.all([
+      lockAccounts(db, [account.id, from_account_id]),
+      lockWithSiblings(db, asked, actor.id),
+    ])
     if (!live.has(actor.id)) throw fail('account_vanished')
     if (!stored) throw fail('role_grant_offer_not_found')
 

@@ -69,11 +69,17 @@ export const role_grant_offer_create = mutation({
     assertApplicable(spec)
 
     await lockScope(db, wanted)
-    const accounts = await lockAccounts(db, [account.id, to_account_id])
-    const live = await readLiveActors(db, to_actor_id === null ? [actor.id] : [actor.id, to_actor_id])
+    const made = { ...wanted, from_actor_id: actor.id, from_account_id: account.id }
+    const max = app.config.max_pending_offers
+    const [accounts, live, isHeld, isOneMore] = await Promise.all([
+      lockAccounts(db, [account.id, to_account_id]),
+      readLiveActors(db, to_actor_id === null ? [actor.id] : [actor.id, to_actor_id]),
+      holdCredential(db, { account, credential }),
+      max !== null && isOneTooMany(db, made, max),
+    ])
     const grantor = live.get(actor.id)
     if (!grantor) throw fail('account_vanished')
-    await holdCredential(db, { account, credential })
+    if (!isHeld) throw refusal('authentication_required')
     if (!(await mayOffer(app, { phase: 'create', grantor, ...wanted })))
       throw refuse('role_grant_offer_not_authorized')
     if (to_account_id === account.id) throw refuse('role_grant_offer_self_target')
@@ -84,18 +90,17 @@ export const role_grant_offer_create = mutation({
     await refuseDestroyed(db, wanted)
     await requireAhead(db, 'grant_expires_at', wanted.grant_expires_at)
 
-    const made = { ...wanted, from_actor_id: actor.id, from_account_id: account.id }
-    const max = app.config.max_pending_offers
-    if (max !== null && (await isOneTooMany(db, made, max)))
-      throw fail('role_grant_offer_limit', { limit: 'offers', max })
-    const lapsed = await expireLapsed(db, made)
+    if (isOneMore) throw fail('role_grant_offer_limit', { limit: 'offers', max })
+    const [lapsed, { updated, ...offer }] = await Promise.all([
+      expireLapsed(db, made),
+      upsertOffer(db, made, days),
+    ])
     if (lapsed)
       audit('role_grant_offer_expire', offerMetadata(lapsed), {
         target_account_id: to_account_id,
         target_actor_id: to_actor_id,
         ip: null,
       })
-    const { updated, ...offer } = await upsertOffer(db, made, days)
     audit(
       'role_grant_offer_create',
       { ...offerMetadata(offer), to_account_id, updated },

@@ -20,9 +20,9 @@ export const role_grant_offer_decline = mutation({
   async handler({ offer_id, reason = null }, { account, db, audit, notify, fail }) {
     if ((await readOffer(db, offer_id))?.to_account_id !== account.id)
       throw fail('role_grant_offer_not_found')
-    const own = (await lockAccounts(db, [account.id])).get(account.id)
+    const [accounts, stored] = await Promise.all([lockAccounts(db, [account.id]), lockOffer(db, offer_id)])
+    const own = accounts.get(account.id)
     if (!own || own.deleted_at !== null) throw fail('account_vanished')
-    const stored = await lockOffer(db, offer_id)
     if (!stored) throw fail('role_grant_offer_not_found')
     refuseEnded(stored)
     const offer = await stampOffer(db, offer_id, sql`declined_at = now(), decline_reason = ${reason}`)

@@ -15,8 +15,7 @@ export const role_grant_offer_retract = mutation({
   async handler({ offer_id }, { actor, db, audit, notify, fail }) {
     const asked = await readOffer(db, offer_id)
     if (asked?.from_actor_id !== actor.id) throw fail('role_grant_offer_not_found')
-    await lockAccounts(db, [asked.to_account_id])
-    const stored = await lockOffer(db, offer_id)
+    const [, stored] = await Promise.all([lockAccounts(db, [asked.to_account_id]), lockOffer(db, offer_id)])
     if (!stored) throw fail('role_grant_offer_not_found')
     refuseEnded(stored)
     const offer = await stampOffer(db, offer_id, sql`retracted_at = now()`)

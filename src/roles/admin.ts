@@ -17,16 +17,16 @@ export function requireOwnOrAdmin(
   if (account_id !== account.id && !holdsAdmin(role_grants)) throw notAdmin()
 }
 
-/** Refuses an actor that has lost the role admin, or was deleted, while its call waited for locks. */
-export async function requireAdmin(db: Queryable, { id }: { id: string }): Promise<void> {
+/** The refusal of an actor that has lost the role admin, or was deleted, while its call waited for locks. */
+export async function lostAdmin(db: Queryable, { id }: { id: string }): Promise<ServiceError | undefined> {
   const live = await db.first<{ is_admin: boolean }>(sql`
     select exists (
       select from role_grant g
       where g.actor_id = actor.id and g.role = 'admin' and g.scope_id is null and ${activeGrant}
     ) as is_admin
     from actor where id = ${id}::uuid and deleted_at is null`)
-  if (!live) throw refusal('account_vanished')
-  if (!live.is_admin) throw notAdmin()
+  if (!live) return refusal('account_vanished')
+  return live.is_admin ? undefined : notAdmin()
 }
 
 export type Admin = Pick<Caller, 'account' | 'credential'> & { actor: Actor }
@@ -40,10 +40,14 @@ export async function lockForAdmin(
   account_id: string,
   { account: admin, credential, actor }: Admin,
 ): Promise<LockedAccount | undefined> {
-  const locked = await lockAccounts(db, [account_id, admin.id])
+  const [locked, isHeld, lost] = await Promise.all([
+    lockAccounts(db, [account_id, admin.id]),
+    holdCredential(db, { account: admin, credential }),
+    lostAdmin(db, actor),
+  ])
   if (!locked.has(admin.id)) throw refusal('account_vanished')
-  await holdCredential(db, { account: admin, credential })
-  await requireAdmin(db, actor)
+  if (!isHeld) throw refusal('authentication_required')
+  if (lost) throw lost
   return locked.get(account_id)
 }
 

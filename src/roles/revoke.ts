@@ -1,4 +1,4 @@
-import { endsAuthority, lockAccounts, takeGuardLock } from '../accounts/locks.ts'
+import { endsAuthority, lockAccountsOf, takeGuardLock } from '../accounts/locks.ts'
 import { activeGrant } from '../auth/active-grant.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
@@ -42,12 +42,11 @@ export async function lockActiveGrants(
   which: Sql,
   others: readonly string[] = [],
 ): Promise<ActiveGrant[]> {
-  // An actor never changes its account, so no lock is needed to read it.
-  const owner = await db.first<{ account_id: string }>(sql`
-    select account_id from actor where id = ${actor_id}::uuid`)
-  if (!owner) return []
-  await lockAccounts(db, [owner.account_id, ...others])
-  return await activeGrantsWhere(db, sql`g.actor_id = ${actor_id}::uuid and ${which}`)
+  const [, grants] = await Promise.all([
+    lockAccountsOf(db, actor_id, others),
+    activeGrantsWhere(db, sql`g.actor_id = ${actor_id}::uuid and ${which}`),
+  ])
+  return grants
 }
 
 /**
@@ -60,8 +59,10 @@ export async function lastAdminAmong(
 ): Promise<ActiveGrant | undefined> {
   const admin = grants.find(({ role, scope_id }) => role === 'admin' && scope_id === null)
   if (!admin) return undefined
-  await takeGuardLock(db)
-  const { lastAdmin } = await endsAuthority(db, { role_grant_id: admin.id })
+  const [, { lastAdmin }] = await Promise.all([
+    takeGuardLock(db),
+    endsAuthority(db, { role_grant_id: admin.id }),
+  ])
   return lastAdmin ? admin : undefined
 }
 
@@ -82,8 +83,11 @@ export async function endGrants(
   revocation: Revocation,
 ): Promise<void> {
   if (grants.length === 0) return
-  await stampRevoked(work, grants, revocation)
-  announceSuperseded(work, await supersedeWith(app, work.db, grants), onlyVia(revocation))
+  const [, superseded] = await Promise.all([
+    stampRevoked(work, grants, revocation),
+    supersedeWith(app, work.db, grants),
+  ])
+  announceSuperseded(work, superseded, onlyVia(revocation))
 }
 
 /** Ends the grants alone, in the given order; one audit row and one notification each. */

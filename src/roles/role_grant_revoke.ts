@@ -5,7 +5,7 @@ import { recorded } from '../core/mutate.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { OrNull, Text, Uuid } from '../wire/types.ts'
-import { requireAdmin } from './admin.ts'
+import { lostAdmin } from './admin.ts'
 import { endGrants, lastAdminAmong, lockActiveGrants } from './revoke.ts'
 
 export const role_grant_revoke = mutation({
@@ -32,10 +32,15 @@ export const role_grant_revoke = mutation({
         { target_actor_id: actor_id, target_account_id: grant.account_id },
       )
     if (!app.registry.grantable.includes(grant.role)) throw refuse('role_not_web_grantable')
-    if (await lastAdminAmong(db, [grant])) throw refuse('cannot_revoke_last_admin')
-    // Of two admins who revoke each other at once, the first succeeds.
-    await requireAdmin(db, actor)
-    await holdCredential(db, { account, credential })
+    const [isLast, lost, isHeld] = await Promise.all([
+      lastAdminAmong(db, [grant]),
+      // Of two admins who revoke each other at once, the first succeeds.
+      lostAdmin(db, actor),
+      holdCredential(db, { account, credential }),
+    ])
+    if (isLast) throw refuse('cannot_revoke_last_admin')
+    if (lost) throw lost
+    if (!isHeld) throw refusal('authentication_required')
     await endGrants(app, work, [grant], { cause: 'admin', revoked_by: actor.id, reason })
     return { ok: true as const, revoked: true as const }
   },

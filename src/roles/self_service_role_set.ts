@@ -19,16 +19,14 @@ export const self_service_role_set = mutation({
   async handler({ role, enabled }, { app, account, actor, fail, ...work }) {
     const { db, audit } = work
     if (!app.registry.selfService?.has(role)) throw fail('role_not_self_service_eligible')
-    const own = (await lockAccounts(db, [account.id])).get(account.id)
-    const isLive = await db.first(
-      sql`select 1 from actor where id = ${actor.id}::uuid and deleted_at is null`,
-    )
+    const [accounts, isLive, held] = await Promise.all([
+      lockAccounts(db, [account.id]),
+      db.first(sql`select 1 from actor where id = ${actor.id}::uuid and deleted_at is null`),
+      activeGrantsWhere(db, sql`g.actor_id = ${actor.id}::uuid and g.role = ${role} and g.scope_id is null`),
+    ])
+    const own = accounts.get(account.id)
     if (!own || own.deleted_at !== null || !isLive) throw fail('account_vanished')
 
-    const held = await activeGrantsWhere(
-      db,
-      sql`g.actor_id = ${actor.id}::uuid and g.role = ${role} and g.scope_id is null`,
-    )
     const changed = enabled !== held.length > 0
     if (changed && enabled) {
       const grant = { actor_id: actor.id, role, granted_by: actor.id }
