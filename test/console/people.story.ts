@@ -47,8 +47,11 @@ it('an offer reaches the other browser at once, is accepted, and the end of the 
   await hers.getByText('accepted').waitFor()
   await look(hers, 'inbox-history')
 
+  const eve = await test.account({ username: 'eve' })
+  await grace.client.role_grant_offer_create({ to_account_id: eve.id, role: 'editor' })
   await page.reload()
   await page.getByRole('button', { name: 'End editor everywhere' }).click()
+  await page.getByText('1 offer ends with it.').waitFor()
   await page.getByLabel('Reason, shown to grace').fill('The release is out')
   await look(page, 'end-role')
   await page.getByRole('dialog').getByRole('button', { name: 'End editor' }).click()
