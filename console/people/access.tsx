@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { ActorName } from '../api/actor-name.tsx'
 import { EventRows } from '../api/event-rows.tsx'
-import { useCall } from '../api/query.ts'
+import { useCall, useCount } from '../api/query.ts'
 import { RoleOrigin } from '../api/role-origin.tsx'
 import { useSend } from '../api/send.ts'
 import { type RoleGrant, signedIn } from '../api/session.ts'
@@ -142,8 +142,8 @@ function History({ account_id }: { account_id: string }) {
 function EndRole({ grant, account, onClose }: { grant: RoleGrant; account: Concerned; onClose(): void }) {
   const name = account.username
   const { form, set, isDirty } = useDraft(`end ${grant.id}`, { reason: '' })
-  const found = useCall('role_grant_explain', { role_grant_id: grant.id }, { fresh: true })
-  const offers = found.isFetching ? undefined : found.data?.dependent_offers
+  const found = useCount('role_grant_explain', { role_grant_id: grant.id })
+  const offers = found.data?.dependent_offers
   const revoke = useSend('role_grant_revoke', {
     spoils: spoiltByRole,
     done: () => toast(people.ended(grant.role)),
