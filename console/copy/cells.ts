@@ -172,6 +172,7 @@ export const cells = {
   person: 'Name',
   role_name: 'Role',
   role_scope: 'Only in one place (id)',
+  role_missing: 'Choose a role.',
   level: 'May',
   levels: { viewer: 'view', editor: 'view and edit' },
   shared_now: 'Shared.',
