@@ -175,6 +175,12 @@ it('exports the lines that the command line exports, and can be stopped', async 
   await page.getByRole('button', { name: 'Cancel' }).click()
   await page.getByText('Stopped after 200 rows.').waitFor()
   held.resolve()
+
+  await page.goto('/admin/audit?event=account_create')
+  await page.getByText('created the account').waitFor()
+  await page.getByRole('button', { name: 'Export' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Export' }).click()
+  await page.getByText('1 row is in the file.').waitFor()
 })
 
 it('follows the log; six thousand rows during a pause are complete afterwards, and gaps are shown', async () => {

@@ -57,6 +57,10 @@ it('an offer reaches the other browser at once, is accepted, and the end of the 
   await page.getByRole('dialog').getByRole('button', { name: 'End editor' }).click()
   await page.getByText('editor ended.').waitFor()
   await hers.getByText('Your role editor was ended: “The release is out”').waitFor()
+  await hers.goto('/admin/inbox/sent')
+  await hers.getByRole('cell', { name: 'ended', exact: true }).waitFor()
+  await page.goto('/admin/audit')
+  await page.getByText('the offer of editor ended before it was answered').waitFor()
 })
 
 it('only a holder offers a role; an admin without it assigns it, with a scope and an end', async () => {
