@@ -1,7 +1,7 @@
 import { useEffect, useId, useState } from 'preact/hooks'
 import { client } from './api/client.ts'
+import { cellFinder } from './api/find-cells.ts'
 import { acting, isAdmin } from './api/session.ts'
-import { cellLabel } from './copy/cells.ts'
 import { palette } from './copy/common.ts'
 import { isPaletteOpen } from './keys.ts'
 import { go, to } from './lib/router.ts'
@@ -11,6 +11,7 @@ import { Dialog } from './ui/dialog.tsx'
 import { Text } from './ui/text.tsx'
 
 type Entry = { kind: string; label: string; run(): void; disabled?: string | undefined }
+type Finder = ReturnType<typeof cellFinder>
 const shownMax = 8
 
 /** The actions of the buttons and the menu at the head of the page, as they are when the palette opens. */
@@ -29,19 +30,21 @@ const pages = (): Entry[] =>
     .filter((one) => !one.admin || isAdmin.value)
     .map(({ label, path }) => ({ kind: palette.page, label, run: () => go(to(path)) }))
 
-/** People by the beginning of their name, for admins; cells by the beginning of their path. */
-async function find(text: string, signal: AbortSignal): Promise<Entry[]> {
+/** People by the beginning of their name, for admins, and cells, which have at least half of the places. */
+async function find(text: string, cellsLike: Finder, signal: AbortSignal): Promise<Entry[]> {
+  const [people, cells] = await Promise.all([peopleLike(text, signal), cellsLike(text, signal)])
+  const known = cells.map(({ id, label, path }) => ({
+    kind: palette.cell,
+    label: path && path !== label ? `${path} ${label}` : label,
+    run: () => go(to(`/cells/${id}`)),
+  }))
+  return [...people.slice(0, shownMax - Math.min(cells.length, shownMax / 2)), ...known]
+}
+
+async function peopleLike(query: string, signal: AbortSignal): Promise<Entry[]> {
+  if (!isAdmin.peek() || query.startsWith('/')) return []
   const own = acting.peek() ? { acting: acting.peek() as string } : {}
-  if (text.startsWith('/')) {
-    const tried = await client.try.cell_list({ path_prefix: text, limit: shownMax, ...own }, { signal })
-    return (tried.ok ? tried.result.cells : []).map((cell) => ({
-      kind: palette.cell,
-      label: `${cell.path} ${cellLabel(cell)}`,
-      run: () => go(to(`/cells/${cell.id}`)),
-    }))
-  }
-  if (!isAdmin.peek()) return []
-  const tried = await client.try.admin_account_list({ query: text, limit: shownMax, ...own }, { signal })
+  const tried = await client.try.admin_account_list({ query, limit: shownMax, ...own }, { signal })
   return (tried.ok ? tried.result.accounts : []).map(({ account: { id, username } }) => ({
     kind: palette.person,
     label: username,
@@ -49,22 +52,24 @@ async function find(text: string, signal: AbortSignal): Promise<Entry[]> {
   }))
 }
 
-function useFound(text: string): Entry[] {
-  const [found, setFound] = useState<Entry[]>([])
+/** What the typed text finds; null until that is known. */
+function useFound(text: string): Entry[] | null {
+  const [cellsLike] = useState(cellFinder)
+  const [found, setFound] = useState<{ text: string; entries: Entry[] }>({ text: '', entries: [] })
   useEffect(() => {
+    if (!text || isUuid(text)) return
     const stop = new AbortController()
-    setFound([])
     const timer = setTimeout(async () => {
-      if (!text || isUuid(text)) return
-      const entries = await find(text, stop.signal)
-      if (!stop.signal.aborted) setFound(entries)
+      const entries = await find(text, cellsLike, stop.signal)
+      if (!stop.signal.aborted) setFound({ text, entries })
     }, 150)
     return () => {
       clearTimeout(timer)
       stop.abort()
     }
   }, [text])
-  return found
+  if (!text || isUuid(text)) return []
+  return found.text === text ? found.entries : null
 }
 
 /** Goes to any page and runs the actions of this one, from the keyboard: Ctrl or Cmd K. */
@@ -79,7 +84,7 @@ export function Palette() {
   const byId = isUuid(text)
     ? [{ kind: palette.id, label: text, run: () => go(to(`/go/${text.toLowerCase()}`)) }]
     : []
-  const shown: Entry[] = [...byId, ...byWord, ...found].slice(0, shownMax)
+  const shown: Entry[] = [...byId, ...byWord, ...(found ?? [])].slice(0, shownMax)
   const close = (): void => void (isPaletteOpen.value = false)
   const choose = (one: Entry | undefined): void => {
     if (!one || one.disabled) return
@@ -117,7 +122,7 @@ export function Palette() {
       <div id={`${id}-list`} role="listbox" aria-label={palette.title} class="palette-list">
         {shown.map((one, index) => (
           <div
-            key={`${one.kind} ${one.label}`}
+            key={index}
             id={`${id}-${index}`}
             role="option"
             aria-selected={index === at}
@@ -129,7 +134,7 @@ export function Palette() {
           </div>
         ))}
       </div>
-      <div role="status">{shown.length === 0 && <p class="soft">{palette.nothing}</p>}</div>
+      <div role="status">{shown.length === 0 && found && <p class="soft">{palette.nothing}</p>}</div>
     </Dialog>
   )
 }

@@ -87,7 +87,7 @@ export type Loaded<T> = {
   retry(): void
 }
 
-/** `fresh`: read each time it is shown, such as what a deletion would end. */
+/** `fresh`: read each time it is shown. */
 type Options = { enabled?: boolean; poll?: number; fresh?: boolean }
 
 /** Reads by a method, and again when the answer is outdated. The component is drawn again when the answer changes. */
@@ -98,7 +98,13 @@ export const useCall = <M extends Name>(
 ): Loaded<Output<M>> =>
   useRead([acting.value, method, input], ({ signal }) => call(method, input, acting.peek(), signal), options)
 
-/** The same for reads that are not methods, such as a route. */
+/** What a dialog counts before it asks: never an answer of before, and none while it is counted again. */
+export function useCount<M extends Name>(method: M, input: Input<M>): Loaded<Output<M>> {
+  const counted = useCall(method, input, { fresh: true })
+  return counted.isFetching ? { ...counted, data: undefined } : counted
+}
+
+/** What `useCall` does, for reads that are not methods, such as a route. */
 export function useRead<T>(
   queryKey: readonly unknown[],
   queryFn: (context: { signal: AbortSignal }) => Promise<T>,

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { useCall } from '../api/query.ts'
+import { useCount } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
@@ -15,7 +15,7 @@ import type { DialogOf } from './cell-menu.tsx'
 export function CloneCell({ got: { cell }, onClose }: DialogOf) {
   const [deep, setDeep] = useState(false)
   const { form, set, isDirty } = useDraft('clone', { label: '' })
-  const preview = useCall('cell_clone_preview', { source_id: cell.id, deep })
+  const preview = useCount('cell_clone_preview', { source_id: cell.id, deep })
   const clone = useSend('cell_clone', { spoils: ['cell_list'], done: () => toast(cells.cloned) })
   const chooseDeep = (next: boolean): void => {
     clone.reset()

@@ -1,4 +1,4 @@
-import { useCall } from '../api/query.ts'
+import { useCount } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { cellLabel, cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
@@ -11,7 +11,7 @@ import type { DialogOf } from './cell-menu.tsx'
 
 /** First counts what it cuts off; if that concerns others, the name must be typed. */
 export function DeleteCell({ got: { cell }, onClose }: DialogOf) {
-  const preview = useCall('cell_delete_preview', { cell_id: cell.id })
+  const preview = useCount('cell_delete_preview', { cell_id: cell.id })
   const remove = useSend('cell_delete', { spoils: ['cell_list'], done: () => toast(cells.deleted) })
   const label = cellLabel(cell)
   const name = isTypable(label) ? label : cell.id.slice(0, 8)

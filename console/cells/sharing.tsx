@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useId, useState } from 'preact/hooks'
 import { ActorName } from '../api/actor-name.tsx'
 import { ActorPicker } from '../api/actor-picker.tsx'
 import type { Output } from '../api/client.ts'
@@ -80,25 +80,22 @@ function Row({ grant, holders }: { grant: Grant; holders: number | undefined }) 
   const set = useSend('cell_grant_create', { spoils, done: () => toast(cells.level_changed) })
   const stop = useSend('cell_grant_revoke', { spoils, done: () => toast(cells.stopped) })
   const error = set.error ?? stop.error
-  const name = grant.role ?? shortId(grant.actor_id ?? '')
+  const id = useId()
   const change = (level: Level): void =>
     void set.send({ cell_id: grant.cell_id, level, principal: principalOf(grant) })
   return (
     <>
       <span class="grow">
-        {grant.actor_id ? (
-          <ActorName id={grant.actor_id} />
-        ) : (
-          <>
-            {cells.holders(grant.role ?? '')}{' '}
-            {grant.scope_id && <span class="soft">{cells.in_scope(shortId(grant.scope_id))}</span>}{' '}
-            {holders !== undefined && <span class="soft">{cells.holders_now(holders)}</span>}
-          </>
-        )}
+        <span id={`${id}-who`}>
+          <Who grant={grant} />
+        </span>{' '}
+        {holders !== undefined && <span class="soft">{cells.holders_now(holders)}</span>}
       </span>
       <select
+        id={`${id}-level`}
         class="input share-level"
-        aria-label={`${cells.level} ${name}`}
+        aria-label={cells.level}
+        aria-labelledby={`${id}-level ${id}-who`}
         value={grant.level}
         onChange={(event) => change(event.currentTarget.value as Level)}
       >
@@ -110,12 +107,23 @@ function Row({ grant, holders }: { grant: Grant; holders: number | undefined }) 
       </select>
       <Button small isBusy={stop.isBusy} onClick={() => void stop.send({ grant_id: grant.id })}>
         {cells.stop}
-        <span class="hidden-text">{name}</span>
+        <span class="hidden-text">
+          <Who grant={grant} />
+        </span>
       </Button>
       {error && <Fault text={explain(error)} />}
     </>
   )
 }
+
+const Who = ({ grant: { actor_id, role, scope_id } }: { grant: Grant }) =>
+  actor_id ? (
+    <ActorName id={actor_id} />
+  ) : (
+    <>
+      {cells.holders(role ?? '')} {scope_id && <span class="soft">{cells.in_scope(shortId(scope_id))}</span>}
+    </>
+  )
 
 const principalOf = ({ actor_id, role, scope_id }: Grant) =>
   actor_id ? { actor_id } : { role: role ?? '', ...(scope_id && { scope_id }) }
@@ -189,7 +197,7 @@ function ShareForm({ cell_id }: { cell_id: string }) {
           kind="primary"
           isBusy={share.isBusy}
           wait={share.wait}
-          disabled={!(who === 'person' ? actor_id : role) && words.find_person}
+          disabled={who === 'person' ? !actor_id && words.find_person : !role && cells.role_missing}
         >
           {cells.share}
         </Button>

@@ -53,7 +53,10 @@ export const audit = {
   read_out: 'Announce new events',
   pause: 'Pause',
   resume: (n: number) => (n > 0 ? `Resume, ${counted(n)} newer` : 'Resume'),
-  gap: (from: number, until: number) => `Rows ${from} to ${until} were removed by retention.`,
+  gap: (from: number, until: number) =>
+    from === until
+      ? `Row ${from} was removed by retention.`
+      : `Rows ${from} to ${until} were removed by retention.`,
   lost: (seconds: number, after: number | null) =>
     `Connection lost. Trying again in ${seconds} s${after === null ? '' : `, after event ${after}`}.`,
   more: (n: number) => `+ ${counted(n)} more, too many to show live. They are in the log.`,
@@ -78,10 +81,10 @@ export const audit = {
   export_about: (isFiltered: boolean) =>
     `${isFiltered ? 'The rows that match the filters' : 'All rows'}, oldest first, as JSON Lines: one row per line, up to ${counted(exportMax)}.`,
   export_start: 'Export',
-  export_rows: (n: number) => `${counted(n)} rows`,
+  export_rows: (n: number) => count(n, 'row'),
   export_wait: (seconds: number) => `The server asked to wait ${seconds} s.`,
-  export_stopped: (n: number) => `Stopped after ${counted(n)} rows. Export again to start over.`,
-  export_done: (n: number) => `${counted(n)} rows are in the file.`,
+  export_stopped: (n: number) => `Stopped after ${count(n, 'row')}. Export again to start over.`,
+  export_done: (n: number) => `${count(n, 'row')} ${n === 1 ? 'is' : 'are'} in the file.`,
   export_cut: (seq: number) =>
     `The file holds the first ${counted(exportMax)} rows, up to event ${seq}. Export the rest on the server:`,
   export_command: (seq: number) => `cellkeep audit export --since-seq ${seq} --out audit.jsonl`,
@@ -141,7 +144,7 @@ export const sentences: Record<BuiltinEventType, string> = {
   role_grant_offer_decline: '{who} declined {role} {where}',
   role_grant_offer_retract: '{who} took back the offer of {role} {where}',
   role_grant_offer_expire: 'the offer of {role} {where} was not answered in time',
-  role_grant_offer_supersede: 'the offer of {role} {where} was replaced',
+  role_grant_offer_supersede: 'the offer of {role} {where} ended before it was answered',
   cell_create: '{who} created {cell}',
   cell_update: '{who} changed {cell}',
   cell_delete: '{who} deleted {cell}',

@@ -119,7 +119,7 @@ export const cells = {
   delete_about: ({ linked_from, items, grants }: Counts) =>
     [
       linked_from > 0 && `It is linked from ${counted(linked_from, 'cell')} that you can see.`,
-      items > 0 && `Its ${counted(items, 'item')} will stay as cells.`,
+      items > 0 && `Its ${counted(items, 'item')} will stay as ${items === 1 ? 'a cell' : 'cells'}.`,
       grants && `Access by ${counted(grants, 'share')} will end.`,
       'There is no undo.',
     ]
@@ -172,6 +172,7 @@ export const cells = {
   person: 'Name',
   role_name: 'Role',
   role_scope: 'Only in one place (id)',
+  role_missing: 'Choose a role.',
   level: 'May',
   levels: { viewer: 'view', editor: 'view and edit' },
   shared_now: 'Shared.',

@@ -249,8 +249,8 @@ export const keys = {
 export const palette = {
   title: 'Command palette',
   open: 'Search',
-  placeholder: 'A page, an action, a path or an id',
-  placeholder_admin: 'A page, an action, a person, a path or an id',
+  placeholder: 'A page, an action, a cell or an id',
+  placeholder_admin: 'A page, an action, a person, a cell or an id',
   page: 'page',
   action: 'on this page',
   person: 'person',

@@ -46,7 +46,7 @@ export function stateOf(offer: Stamps, now: number): State {
   if (offer.accepted_at) return { label: 'accepted', kind: 'ok' }
   if (offer.declined_at) return { label: 'declined', kind: 'warn' }
   if (offer.retracted_at) return { label: 'taken back', kind: 'plain' }
-  if (offer.superseded_at) return { label: 'replaced', kind: 'plain' }
+  if (offer.superseded_at) return { label: 'ended', kind: 'plain' }
   if (Date.parse(offer.expires_at) <= now) return { label: 'not answered', kind: 'plain' }
   return { label: 'waiting', kind: 'accent' }
 }

@@ -18,6 +18,7 @@ export const invites = {
   used_by: (name: string) => `used by ${name}`,
   used: 'used',
   ended: 'ended',
+  actions_for: (who: string) => `More actions for ${who}`,
   delete: 'Delete',
   deleted: 'Invite deleted.',
   copy_link: 'Copy link',

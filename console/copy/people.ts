@@ -1,4 +1,4 @@
-import { endings, list } from './common.ts'
+import { endings, list, most } from './common.ts'
 
 /** People: the list, one person, giving and ending roles. */
 export const people = {
@@ -47,8 +47,9 @@ export const people = {
   the_server: 'the server',
   end: 'End',
   end_question: (role: string, where: string, name: string) => `End ${role} ${where} for ${name}?`,
-  end_about: (role: string, name: string) =>
-    `${name} loses access to cells shared with ${role} at once. Offers that ${name} made with this role are withdrawn.`,
+  end_about: (role: string, name: string) => `${name} loses access to cells shared with ${role} at once.`,
+  end_offers: (n: number) =>
+    n === 0 ? 'No offers end with it.' : `${most(n, 'offer')} ${n === 1 ? 'ends' : 'end'} with it.`,
   end_reason: (name: string) => `Reason, shown to ${name}`,
   end_verb: (role: string) => `End ${role}`,
   ended: (role: string) => `${role} ended.`,

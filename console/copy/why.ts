@@ -1,4 +1,4 @@
-import { count, list } from './common.ts'
+import { count, list, most } from './common.ts'
 
 type Reason = {
   via: 'owner' | 'admin' | 'actor_grant' | 'role_grant' | 'public'
@@ -58,7 +58,7 @@ export const why = {
       count(admins, 'admin'),
       ...(people > 0 ? [count(people, 'person', 'people')] : []),
       ...roles.map(({ grant, holders }) =>
-        holders === 0 ? `nobody yet with ${named(grant)}` : `${count(holders, 'holder')} of ${named(grant)}`,
+        holders === 0 ? `nobody yet with ${named(grant)}` : `${most(holders, 'holder')} of ${named(grant)}`,
       ),
     ])}.`
   },

@@ -138,6 +138,7 @@ function TakeBack({ offer: { offer_id, role } }: { offer: Offer }) {
   return (
     <Button small isBusy={retract.isBusy} wait={retract.wait} onClick={() => void retract.send({ offer_id })}>
       {inbox.take_back}
+      <span class="hidden-text">{role}</span>
     </Button>
   )
 }

@@ -116,7 +116,7 @@ function Actions({ invite }: { invite: Invite }) {
   }[server.invite_claim]
   return (
     <Menu
-      label={words.more_actions}
+      label={invites.actions_for([email, username].filter(Boolean).join(', '))}
       items={[
         ...(byLink ? [byLink] : []),
         ...(server.features.mail && email

@@ -1,4 +1,4 @@
-import { useCall } from '../api/query.ts'
+import { useCount } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { forgetSession, type Session, signedIn, tellTabs } from '../api/session.ts'
 import { deletion, words } from '../copy/common.ts'
@@ -9,7 +9,7 @@ import { Confirm } from '../ui/dialog.tsx'
 /** Counts what ends first, and requires that the name is typed. */
 export function DeleteAccount({ onClose }: { onClose(): void }) {
   const { username } = (signedIn.value as Session).account
-  const preview = useCall('account_delete_preview', {}, { fresh: true })
+  const preview = useCount('account_delete_preview', {})
   const remove = useSend('account_delete', {
     done: () => {
       tellTabs('signed_out')

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { ActorName } from '../api/actor-name.tsx'
 import { EventRows } from '../api/event-rows.tsx'
-import { useCall } from '../api/query.ts'
+import { useCall, useCount } from '../api/query.ts'
 import { RoleOrigin } from '../api/role-origin.tsx'
 import { useSend } from '../api/send.ts'
 import { type RoleGrant, signedIn } from '../api/session.ts'
@@ -142,10 +142,13 @@ function History({ account_id }: { account_id: string }) {
 function EndRole({ grant, account, onClose }: { grant: RoleGrant; account: Concerned; onClose(): void }) {
   const name = account.username
   const { form, set, isDirty } = useDraft(`end ${grant.id}`, { reason: '' })
+  const found = useCount('role_grant_explain', { role_grant_id: grant.id })
+  const offers = found.data?.dependent_offers
   const revoke = useSend('role_grant_revoke', {
     spoils: spoiltByRole,
     done: () => toast(people.ended(grant.role)),
   })
+  const error = revoke.error ?? found.error
   const confirm = async (): Promise<void> => {
     const sent = { actor_id: grant.actor_id, role_grant_id: grant.id, reason: form.reason.trim() || null }
     if (await revoke.send(sent)) onClose()
@@ -160,9 +163,11 @@ function EndRole({ grant, account, onClose }: { grant: RoleGrant; account: Conce
       isDirty={isDirty}
       isBusy={revoke.isBusy}
       wait={revoke.wait}
-      fault={revoke.error && explain(revoke.error)}
+      disabled={offers === undefined && !found.error && words.counting}
+      fault={error && explain(error)}
     >
       <p>{people.end_about(grant.role, name)}</p>
+      {!found.error && <p>{offers === undefined ? words.counting : people.end_offers(offers)}</p>}
       <TextArea
         label={people.end_reason(name)}
         value={form.reason}

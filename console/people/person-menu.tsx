@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { useCall } from '../api/query.ts'
+import { useCount } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { server } from '../api/server.ts'
 import { deletion, words } from '../copy/common.ts'
@@ -87,7 +87,7 @@ function RevokeTokens({ person: { account, counts }, onClose }: Props) {
 }
 
 function Delete({ person: { account }, onClose }: Props) {
-  const preview = useCall('account_delete_preview', { account_id: account.id }, { fresh: true })
+  const preview = useCount('account_delete_preview', { account_id: account.id })
   const remove = useSend('account_delete', {
     spoils,
     done: () => toast(people.account_deleted(account.username)),

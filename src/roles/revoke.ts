@@ -3,6 +3,7 @@ import { activeGrant } from '../auth/active-grant.ts'
 import type { App } from '../core/app.ts'
 import type { Work } from '../core/mutate.ts'
 import { onlyVia, type Via } from '../core/operate.ts'
+import { boundedCount } from '../db/bounded-count.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { anyOf } from '../db/unplanned.ts'
 import type { EventMetadata } from '../events.ts'
@@ -115,30 +116,31 @@ export async function stampRevoked(
 }
 
 /**
- * Supersedes the offers that depend on ended grants: pending offers of the same role and scope to the actor, and
+ * The offers that fall with the grants of a query `ended`: pending offers of the same role and scope to the actor, and
  * offers of that role by the actor that none of its other grants authorises. If a consumer's callback authorises
  * offers, the service cannot judge the latter and leaves them.
  */
-async function supersedeWith(
-  { authorizeOffer }: App,
-  db: Queryable,
-  grants: readonly ActiveGrant[],
-): Promise<Superseded[]> {
+const falling = ({ authorizeOffer }: App): Sql => sql`
+  select o.offer_id, 'role_grant_revoked' as reason, e.id as cause_id
+  from ended e join role_grant_offer o on o.to_account_id = e.account_id and o.role = e.role
+    and o.scope_kind is not distinct from e.scope_kind and o.scope_id is not distinct from e.scope_id
+    and (o.to_actor_id is null or o.to_actor_id = e.actor_id)
+  where ${pending}
+  ${authorizeOffer ? sql.empty : sql`union all ${unauthorised}`}`
+
+/** How many offers would fall if the grant of a query `ended` were ended now. */
+export const fallingCount = (app: App): Sql =>
+  boundedCount(sql`select distinct offer_id from (${falling(app)}) f`)
+
+async function supersedeWith(app: App, db: Queryable, grants: readonly ActiveGrant[]): Promise<Superseded[]> {
   const list = (key: keyof ActiveGrant) => grants.map((grant) => grant[key])
   const rows = await db.rows<SupersedeCause & { offer_id: string }>(sql`
     with ended as (
       select * from unnest(${list('id')}::uuid[], ${list('actor_id')}::uuid[], ${list('account_id')}::uuid[],
         ${list('role')}::text[], ${list('scope_kind')}::text[], ${list('scope_id')}::uuid[])
         as e (id, actor_id, account_id, role, scope_kind, scope_id)
-    ), falling as (
-      select o.offer_id, 'role_grant_revoked' as reason, e.id as cause_id
-      from ended e join role_grant_offer o on o.to_account_id = e.account_id and o.role = e.role
-        and o.scope_kind is not distinct from e.scope_kind and o.scope_id is not distinct from e.scope_id
-        and (o.to_actor_id is null or o.to_actor_id = e.actor_id)
-      where ${pending}
-      ${authorizeOffer ? sql.empty : sql`union all ${unauthorised}`}
     )
-    select distinct on (offer_id) offer_id, reason, cause_id from falling
+    select distinct on (offer_id) offer_id, reason, cause_id from (${falling(app)}) f
     order by offer_id, reason desc, cause_id`)
   if (rows.length === 0) return []
   // Joined here rather than in SQL: the planner expects few rows and would compare each with each.
@@ -154,5 +156,5 @@ const unauthorised = sql`
   from ended e join role_grant_offer o on o.from_actor_id = e.actor_id and o.role = e.role
   where ${pending} and not exists (
     select from role_grant g where g.actor_id = o.from_actor_id and g.role = o.role
-      and ${activeGrant}
+      and g.id <> e.id and ${activeGrant}
       and (g.scope_id is null or (g.scope_kind = o.scope_kind and g.scope_id = o.scope_id)))`

@@ -11,7 +11,7 @@ const test = await serviceForFile({
 const admin = await test.account({ roles: ['admin', 'clerk'] })
 const label = { id: admin.actor_id, username: admin.username, display_name: admin.username }
 const explain = (by: TestAccount, role_grant_id: string) => by.client.role_grant_explain({ role_grant_id })
-const ended = { revoked_at: null, revoked_by: null, revoked_reason: null }
+const ended = { revoked_at: null, revoked_by: null, revoked_reason: null, dependent_offers: 0 }
 
 describe('role_grant_explain', () => {
   it('names the offer that a role came by, who made it, and when it ends', async () => {
@@ -100,5 +100,31 @@ describe('role_grant_explain', () => {
     expect(await reasonOf(explain(bob, grant?.id ?? ''))).toBe('role_grant_not_found')
     for (const by of [bob, admin])
       expect(await reasonOf(explain(by, crypto.randomUUID()))).toBe('role_grant_not_found')
+  })
+
+  it('counts the offers that end with the grant, as ending it then shows', async () => {
+    const [ada, bob, eve] = [await test.account(), await test.account(), await test.account()]
+    const { role_grant_id } = await admin.client.role_grant_assign({ to_account_id: ada.id, role: 'clerk' })
+    const offer = (by: TestAccount, to: TestAccount) =>
+      by.client.role_grant_offer_create({ to_account_id: to.id, role: 'clerk' })
+    const falling = [
+      (await offer(ada, bob)).offer.offer_id,
+      (await offer(ada, eve)).offer.offer_id,
+      (await offer(admin, ada)).offer.offer_id,
+    ]
+    const { offer: other } = await offer(admin, bob)
+    expect(await explain(ada, role_grant_id)).toMatchObject({ dependent_offers: 3 })
+    await admin.client.role_grant_revoke({ actor_id: ada.actor_id, role_grant_id })
+    const { offers } = await admin.client.role_grant_offer_history({ account_id: ada.id })
+    expect(
+      offers
+        .filter(({ superseded_at }) => superseded_at !== null)
+        .map(({ offer_id }) => offer_id)
+        .sort(),
+    ).toEqual(falling.sort())
+    expect(await explain(ada, role_grant_id)).toMatchObject({ state: 'revoked', dependent_offers: 0 })
+    expect((await bob.client.role_grant_offer_list()).offers.map(({ offer_id }) => offer_id)).toEqual([
+      other.offer_id,
+    ])
   })
 })

@@ -8,6 +8,7 @@ import { Offer } from '../wire/offer.ts'
 import { Uuid } from '../wire/types.ts'
 import { holdsAdmin } from './admin.ts'
 import { RoleGrantSummary } from './grants.ts'
+import { fallingCount } from './revoke.ts'
 
 const Explained = z.object({
   role_grant: RoleGrantSummary,
@@ -24,6 +25,8 @@ const Explained = z.object({
   revoked_at: z.string().nullable(),
   revoked_by: Uuid.nullable(),
   revoked_reason: z.string().nullable(),
+  /** Pending offers that end if the grant is ended now; up to 1000. */
+  dependent_offers: z.int(),
 })
 
 export const role_grant_explain = query({
@@ -34,10 +37,15 @@ export const role_grant_explain = query({
   input: z.strictObject({ role_grant_id: Uuid }),
   output: Explained,
   errors: ['role_grant_not_found'],
-  async handler({ role_grant_id }, { account, role_grants, db, fail }) {
+  async handler({ role_grant_id }, { app, account, role_grants, db, fail }) {
     const found = await db.first<Found>(sql`
+      with ended as (
+        select g.id, g.actor_id, actor.account_id, g.role, g.scope_kind, g.scope_id
+        from role_grant g join actor on actor.id = g.actor_id
+        where g.id = ${role_grant_id}::uuid and ${activeGrant}
+      )
       select ${grantSummary} as role_grant, actor.account_id, g.source_offer_id, g.revoked_at, g.revoked_by,
-        g.revoked_reason,
+        g.revoked_reason, ${fallingCount(app)} as dependent_offers,
         case when g.revoked_at is not null then 'revoked' when ${activeGrant} then 'active' else 'expired' end as state,
         case when g.source_offer_id is not null then 'offer' when g.granted_by is null then 'system'
           when exists (select from actor own where own.id = g.granted_by and own.account_id = actor.account_id)

@@ -38,6 +38,47 @@ it('a changed name is new wherever it is shown', async () => {
   await row.getByText('grace (hopper)').waitFor()
 })
 
+it('before a cell is deleted, what that cuts off is counted anew each time', async () => {
+  const ada = await test.account({ username: 'ada' })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
+  const { cell: part } = await ada.client.cell_create({ data: { label: 'Part' } })
+  const page = await person(test, ada.cookie)
+  const ask = async (): Promise<void> => {
+    await page.getByRole('button', { name: 'More actions' }).click()
+    await page.getByRole('menuitem', { name: 'Delete cell' }).click()
+  }
+  await page.goto(`/admin/cells/${cell.id}`)
+  await ask()
+  await page.getByText('There is no undo.', { exact: true }).waitFor()
+  await page.keyboard.press('Escape')
+  await ada.client.cell_item_insert({ parent_id: cell.id, child_id: part.id, position: 'a' })
+  await test.cellGrant(cell.id, 'viewer', { role: 'editor', scope_id: null })
+  await ask()
+  await page
+    .getByText('Its 1 item will stay as a cell. Access by 1 share will end. There is no undo.')
+    .waitFor()
+  await page.getByLabel('Type Plan to confirm').waitFor()
+})
+
+it('before a cell is copied, what a copy would contain is counted anew each time', async () => {
+  const ada = await test.account({ username: 'ada' })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
+  const { cell: part } = await ada.client.cell_create({ data: { label: 'Part' } })
+  const page = await person(test, ada.cookie)
+  const ask = async (): Promise<void> => {
+    await page.getByRole('button', { name: 'More actions' }).click()
+    await page.getByRole('menuitem', { name: 'Copy cell' }).click()
+    await page.getByLabel('Copy what it links to as well').check()
+  }
+  await page.goto(`/admin/cells/${cell.id}`)
+  await ask()
+  await page.getByText('Copies 1 cell that you can see, 1 level').waitFor()
+  await page.keyboard.press('Escape')
+  await ada.client.cell_item_insert({ parent_id: cell.id, child_id: part.id, position: 'a' })
+  await ask()
+  await page.getByText('Copies 2 cells that you can see, 2 levels').waitFor()
+})
+
 it('the page of a role shows at once who holds it after it was given and ended', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   await test.account({ username: 'grace' })

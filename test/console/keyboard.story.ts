@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { TestService } from '../../src/testing/index.ts'
 import { consoleService, look, person } from './browser.ts'
+import { holdBack } from './hold-back.ts'
 
 let test: TestService
 let ada: Awaited<ReturnType<TestService['account']>>
@@ -36,6 +37,8 @@ it('the palette goes to pages, people, paths and ids, and does what the page can
   await page.keyboard.press('Escape')
   await choose('/hand', '/handbook')
   await page.getByRole('heading', { name: 'Handbook' }).waitFor()
+  await choose('handb', '/handbook Handbook cell')
+  await page.getByRole('heading', { name: 'Handbook' }).waitFor()
   await choose('delete', 'Delete cell')
   await page.getByRole('heading', { name: 'Delete Handbook for good?' }).waitFor()
   await page.keyboard.press('Escape')
@@ -55,6 +58,42 @@ it('the palette goes to pages, people, paths and ids, and does what the page can
   const other = await person(test, grace.cookie)
   await other.goto(`/admin/go/${cell.id}`)
   await other.getByText('No cell, person or actor has this id').waitFor()
+})
+
+it('the palette finds cells by path without its slash and by their label, beside people, and waits for the answer', async () => {
+  const eve = await test.account({ username: 'eve' })
+  for (let n = 1; n <= 8; n++) await test.account({ username: `guide${n}` })
+  const { cell } = await eve.client.cell_create({ kind: 'recipe', data: { label: 'Soup of the day' } })
+  const { cell: guide } = await ada.client.cell_create({ data: { label: 'First steps' } })
+  await ada.client.cell_update({ cell_id: guide.id, path: '/guide/first' })
+  const { cell: wiki } = await ada.client.cell_create({ data: { label: 'Beginning' } })
+  await ada.client.cell_update({ cell_id: wiki.id, path: 'wiki/start' })
+  const hers = await person(test, eve.cookie)
+  await hers.goto('/admin')
+  await hers.getByRole('heading', { name: 'Home' }).waitFor()
+  const answer = await holdBack(hers, 'cell_list')
+  await hers.keyboard.press('Control+k')
+  await hers.getByRole('combobox', { name: 'Command palette' }).fill('of the DAY')
+  await hers.getByRole('option').first().waitFor({ state: 'detached' })
+  expect(await hers.getByText('No results.').count()).toBe(0)
+  answer.letGo(undefined)
+  await hers.getByRole('option', { name: 'Soup of the day cell' }).waitFor()
+  await hers.getByRole('combobox', { name: 'Command palette' }).fill('recip')
+  await hers.getByRole('option', { name: 'Soup of the day cell' }).waitFor()
+  await hers.keyboard.press('Enter')
+  await hers.getByRole('heading', { name: 'Soup of the day' }).waitFor()
+  expect(hers.url()).toContain(cell.id)
+
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin')
+  await page.getByRole('heading', { name: 'Home' }).waitFor()
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox', { name: 'Command palette' }).fill('guide')
+  await page.getByRole('option', { name: 'guide1 person' }).waitFor()
+  await page.getByRole('option', { name: '/guide/first First steps cell' }).waitFor()
+  expect(await page.getByRole('option').count()).toBe(8)
+  await page.getByRole('combobox', { name: 'Command palette' }).fill('wiki/st')
+  await page.getByRole('option', { name: 'wiki/start Beginning cell' }).waitFor()
 })
 
 it('single keys make, edit, share, copy, go back; none counts while one types; they can be switched off', async () => {

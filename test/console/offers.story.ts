@@ -141,7 +141,7 @@ it('offering again changes the offer that waits, and accepting one ends the othe
   await his.getByText('Your offer of editor has ended: another offer of it was accepted.').waitFor()
   await hers.getByText('No offers').waitFor()
   await hers.getByRole('link', { name: 'History' }).click()
-  await hers.getByText('replaced', { exact: true }).waitFor()
+  await hers.getByRole('cell', { name: 'ended', exact: true }).waitFor()
   await look(hers, 'inbox-history-two')
 })
 

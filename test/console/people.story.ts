@@ -47,13 +47,20 @@ it('an offer reaches the other browser at once, is accepted, and the end of the 
   await hers.getByText('accepted').waitFor()
   await look(hers, 'inbox-history')
 
+  const eve = await test.account({ username: 'eve' })
+  await grace.client.role_grant_offer_create({ to_account_id: eve.id, role: 'editor' })
   await page.reload()
   await page.getByRole('button', { name: 'End editor everywhere' }).click()
+  await page.getByText('1 offer ends with it.').waitFor()
   await page.getByLabel('Reason, shown to grace').fill('The release is out')
   await look(page, 'end-role')
   await page.getByRole('dialog').getByRole('button', { name: 'End editor' }).click()
   await page.getByText('editor ended.').waitFor()
   await hers.getByText('Your role editor was ended: “The release is out”').waitFor()
+  await hers.goto('/admin/inbox/sent')
+  await hers.getByRole('cell', { name: 'ended', exact: true }).waitFor()
+  await page.goto('/admin/audit')
+  await page.getByText('the offer of editor ended before it was answered').waitFor()
 })
 
 it('only a holder offers a role; an admin without it assigns it, with a scope and an end', async () => {

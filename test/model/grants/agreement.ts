@@ -3,6 +3,7 @@ import { send } from '../../helpers/account-routes.ts'
 import { reasonOf } from '../../helpers/outcome.ts'
 import type { Stage } from '../stage.ts'
 import { byId, unstamped, wireOffer } from './expected.ts'
+import { fallingWith } from './grants.ts'
 import {
   type Account,
   type Actor,
@@ -143,6 +144,7 @@ export async function explainedAlike({ stage, world, who }: View, grant: Grant):
       offer: offer && wireOffer(offer),
       revoked_by: revoked_by?.id ?? null,
       revoked_reason,
+      dependent_offers: isActive(grant) ? fallingWith(world, grant).length : 0,
     },
     'role_grant_explain',
   )

@@ -80,7 +80,17 @@ export function end(
   }
 }
 
-/** With a grant end the offers of the same to its actor, and the offers by its actor that it alone allowed. */
+/** The offers that end with a grant: of the same to its actor, and by its actor where it alone allowed them. */
+export function fallingWith(world: World, grant: Grant) {
+  const without = { ...world, grants: world.grants.filter((one) => one !== grant) }
+  const again = acceptable(without, grant.actor, grant).map((one) => ({ one, reason: 'role_grant_revoked' }))
+  const own = baseless(without, grant.actor, grant.role).map((one) => ({
+    one,
+    reason: 'grantor_lost_authority',
+  }))
+  return [...again, ...own].sort((a, b) => (a.one.id < b.one.id ? -1 : 1))
+}
+
 function endWithOffers(
   world: World,
   grant: Grant,
@@ -88,15 +98,11 @@ function endWithOffers(
 ): Left {
   const left = end([grant], how)
   const { by } = how
-  const again = acceptable(world, grant.actor, grant).map((one) => ({ one, reason: 'role_grant_revoked' }))
-  const own = baseless(world, grant.actor, grant.role).map((one) => ({
-    one,
-    reason: 'grantor_lost_authority',
-  }))
-  const falling = [...again, ...own].sort((a, b) => (a.one.id < b.one.id ? -1 : 1))
   return inTurn(
     left,
-    ...falling.map(({ one, reason }) => supersede([one], { by, reason, cause_id: grant.id })),
+    ...fallingWith(world, grant).map(({ one, reason }) =>
+      supersede([one], { by, reason, cause_id: grant.id }),
+    ),
   )
 }
 
