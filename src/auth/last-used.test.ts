@@ -59,6 +59,15 @@ describe('the last use of a token', () => {
     expect((await stampOf(expired.id)).last_used_at).toBeNull()
   })
 
+  it('is updated at once if it is from before the clock of the database was set back', async () => {
+    const { id, headers } = await tokenOf(test, await test.account())
+    await test.service.app.db.run(sql`
+      update api_token set last_used_at = now() + interval '1 hour', last_used_ip = '192.0.2.3' where id = ${id}`)
+    await test.service.call('account_verify', {}, { headers, ip: '192.0.2.4' })
+    await flush()
+    expect((await stampOf(id)).last_used_ip).toBe('192.0.2.4')
+  })
+
   it('is updated at most once a minute, even with several nodes', async () => {
     const { id } = await tokenOf(test, await test.account())
     const node = async (ip: string) => {

@@ -27,12 +27,14 @@ export function createLastUsed(db: Database, log: Log): LastUsed {
     const ips = [...waiting.values()]
     waiting.clear()
     try {
-      // The statement checks the interval too, since other nodes stamp the same tokens.
+      // The statement checks the interval too, since other nodes stamp the same tokens. A later time is from before the
+      // clock was set back.
       await db.run(sql`
         update api_token set last_used_at = now(), last_used_ip = used.ip
         from unnest(${ids}::text[], ${ips}::text[]) as used (id, ip)
         where api_token.id = used.id
-          and (last_used_at is null or last_used_at <= now() - interval '1 minute')`)
+          and (last_used_at is null
+            or last_used_at not between now() - interval '1 minute' and now() + interval '1 second')`)
     } catch (error) {
       log.warn({ event: 'last_used', err: error }, 'the last use of tokens could not be recorded')
     }

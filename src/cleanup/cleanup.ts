@@ -9,6 +9,7 @@ import { removePendingTotp } from '../second-factor/pending.ts'
 import { forgetAddresses } from '../sessions/addresses.ts'
 import { dropPartitions, makePartitions } from './partitions.ts'
 import {
+  bringForwardMessages,
   expireOffers,
   forgetKeys,
   removeAuditRows,
@@ -91,6 +92,7 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
     await repeat(() => db.run(expired(sql`sign_in_flow`, sql`expires_at <= now()`)))
     await repeat(() => removePendingTotp(db, batchRows))
     await repeat(() => forgetKeys(db, batchRows))
+    await repeat(() => bringForwardMessages(db, batchRows))
     const { cell_tombstone_retention_days, audit_retention_days } = app.config
     await clearFloor(db)
     await makePartitions(app)

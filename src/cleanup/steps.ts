@@ -15,6 +15,14 @@ export const removeChargesAhead = (db: Queryable, max: number): Promise<number> 
       select id from limiter_charge where at > now() + interval '1 minute'
       limit ${sql.raw(max)} for update skip locked)`)
 
+/** Makes at most `max` messages due that were put off before the clock was set back: no pause is longer than an hour. */
+export const bringForwardMessages = (db: Queryable, max: number): Promise<number> =>
+  db.run(sql`
+    update message_outbox set next_attempt_at = now(), leased_until = null where id in (
+      select id from message_outbox
+      where state = 'queued' and next_attempt_at > now() + interval '2 hours' and expires_at > now()
+      limit ${sql.raw(max)} for update skip locked)`)
+
 /**
  * Removes at most `max` one-time links that ended more than 30 days ago. The index of their creation times finds them,
  * because none ends before it is made.

@@ -25,6 +25,9 @@ export type Claimed = {
 /** Longer than a delivery can take. */
 const lease = sql`interval '60 seconds'`
 
+/** One that ends later than that is from before the clock of the database was set back. */
+const isLeased = sql`coalesce(leased_until between now() and now() + interval '1 hour', false)`
+
 /** Times are stored in milliseconds, so that what has just been queued may be due in the next one. */
 const soon = sql`now() + interval '1 millisecond'`
 
@@ -33,7 +36,7 @@ export const claimDue = ({ db }: Pick<App, 'db'>, max: number): Promise<Claimed[
   db.rows<Claimed>(
     claiming(sql`
       select id from message_outbox
-      where state = 'queued' and next_attempt_at <= ${soon} and (leased_until is null or leased_until <= now())
+      where state = 'queued' and next_attempt_at <= ${soon} and not ${isLeased}
       order by next_attempt_at limit ${max} for update skip locked`),
   )
 

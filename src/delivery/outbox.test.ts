@@ -315,3 +315,22 @@ it('a message that waits for a transport which was taken away is removed a while
   await expired(7)
   expect(await operations.cleanUp()).toMatchObject({ removed_messages: 1 })
 })
+
+it.each([
+  ['put off', sql`next_attempt_at = now() + interval '1 day'`],
+  [
+    'left by a node that was killed while it delivered it',
+    sql`next_attempt_at = now(), leased_until = now() + interval '1 day'`,
+  ],
+])('a message %s before the clock of the database was set back is delivered', async (_what, ahead) => {
+  deliver = () => {
+    throw new Error('not now')
+  }
+  await recover()
+  await settled(test)
+  deliver = () => {}
+  await app.db.run(sql`update message_outbox set ${ahead}`)
+  await operations.cleanUp()
+  app.outbox.wake()
+  await expect.poll(() => outbox(test)).toMatchObject([{ state: 'sent', attempts: 2 }])
+})

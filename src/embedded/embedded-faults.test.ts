@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { watch } from 'node:fs'
-import { open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { open, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
@@ -171,6 +171,20 @@ test('a lock file whose pid now belongs to another process does not keep the dat
   await close()
   expect(await alive([sleeper.pid as number])).toEqual([sleeper.pid])
 })
+
+test.each([-3600, 3600])(
+  'an empty lock file, %i s away from the clock of this machine, is of a dead server',
+  async (seconds) => {
+    const path = await dataDir()
+    const lockFile = join(path, 'db', 'postmaster.pid')
+    await writeFile(lockFile, '')
+    const at = Date.now() / 1000 + seconds
+    await utimes(lockFile, at, at)
+    const { connection, close } = await start(path, 'command')
+    expect(await query(connection, 'select count(*)::int as n from kept')).toEqual([{ n: 0 }])
+    await close()
+  },
+)
 
 test('a database whose server cannot be reached from here, as over a network file system, is left alone', async () => {
   const path = await dataDir()

@@ -73,7 +73,8 @@ async function dropStaleLock(file: string, db: string): Promise<void> {
   // A server that was just stopping has removed it.
   if (text === undefined) return
   const pid = Number(text.split('\n')[0])
-  // Empty: a server is writing it right now, or died while it did.
-  const isStale = pid > 0 ? isAlive(pid) && !(await serves(pid, db)) : Date.now() - found.mtimeMs > 2000
+  // Empty: a server is writing it right now, or died while it did. Its time is ahead if the clock was set back since.
+  const isStale =
+    pid > 0 ? isAlive(pid) && !(await serves(pid, db)) : Math.abs(Date.now() - found.mtimeMs) > 2000
   if (isStale) await rm(file, { force: true })
 }

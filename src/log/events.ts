@@ -13,7 +13,7 @@ export const logEvents = {
   breaker_open:
     'No primary answered for as long as calls may wait, so calls are refused at once until one answers. The line has the last error.',
   bus_deaf:
-    'Signals of other nodes do not arrive, so connections that should be closed may stay open for 30 s. A pooler or proxy loses LISTEN: set `CELLKEEP_DATABASE_DIRECT_URL`.',
+    'Signals of other nodes do not arrive, so connections that should be closed may stay open for 30 s. A pooler or proxy loses LISTEN: set `CELLKEEP_DATABASE_DIRECT_URL`. Or NOTIFY is refused because its queue is full: see the log of the database.',
   cleanup_failed:
     'A run of the cleanup failed; the next one continues. If it keeps failing, read the error: rows pile up meanwhile.',
   clock_skew: 'The clocks of this machine and of the database differ. Synchronise both by NTP.',

@@ -16,6 +16,7 @@ vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
 /** Sits between the bus of the far node and its database; other connections pass. */
 const wire = {
   ...{ isCut: false, isSwallowing: false, losesCommits: false, endsListener: false, losesSignals: 0 },
+  refusesSignals: false,
   buses: new Set<Socket>(),
 }
 /** The database reports that it is ready, and then ends the connection. */
@@ -33,6 +34,10 @@ const proxy = await postgresProxy({ connectionString: near.databaseUrl }, (clien
     if (isBus && wire.isCut) return void client.destroy()
     server.write(first)
     client.on('data', (chunk: Buffer) => {
+      if (isBus && wire.refusesSignals)
+        return void server.write(
+          Buffer.from(chunk.toString('latin1').replace('pg_notify', 'no_notify'), 'latin1'),
+        )
       if (!(isBus && wire.losesSignals > 0 && chunk.includes('v1 '))) return void server.write(chunk)
       wire.losesSignals -= 1
       client.destroy()
@@ -163,6 +168,22 @@ it('a node that hears nothing says so within a minute, checks by itself, and rec
   vi.advanceTimersByTime(25_000)
   expect(await socket.closed).toEqual({ code: 4001, reason: 'revoked' })
   wire.isSwallowing = false
+  await expect
+    .poll(() => {
+      vi.advanceTimersByTime(60_000)
+      return ready()
+    })
+    .toEqual({ ready: true })
+  expect(app.bus.isUp).toBe(true)
+})
+
+it('a node whose signals the database refuses, as where its queue of them is full, says so too', async () => {
+  await expect.poll(() => app.bus.isUp).toBe(true)
+  wire.refusesSignals = true
+  vi.advanceTimersByTime(60_000)
+  await expect.poll(ready).toEqual({ ready: true, warnings: ['bus_deaf'] })
+  expect(app.bus.isUp).toBe(false)
+  wire.refusesSignals = false
   await expect
     .poll(() => {
       vi.advanceTimersByTime(60_000)

@@ -28,7 +28,8 @@ export class Echo {
     const began = performance.now()
     const timer = setTimeout(resolve, answerMs, false).unref()
     try {
-      await client.query('select pg_notify($1, $2)', [this.#channel, payload])
+      // A full queue is emptied only by a signal, which PostgreSQL then refuses, or by whoever asks for its usage.
+      await client.query('select pg_notification_queue_usage(), pg_notify($1, $2)', [this.#channel, payload])
       return (await promise) ? since(began) : undefined
     } finally {
       clearTimeout(timer)
