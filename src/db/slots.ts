@@ -9,6 +9,8 @@ export type Slot = pg.Client & {
   release(isBroken?: boolean): void
   /** Its statements are not prepared under a name. */
   isNameless: boolean
+  /** It was set read-only, because its last single statement was a read. */
+  isReadOnly: boolean
 }
 
 type Slots = {
@@ -80,6 +82,7 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
     const slot = Object.assign(client, {
       release: (isBroken = false) => release(slot, isBroken),
       isNameless: false,
+      isReadOnly: false,
     })
     slot.on('error', (error) => {
       // While the pool closes the server may be first to end one, as when a test drops its database.
