@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { guardCredential } from '../core/guards.ts'
@@ -41,7 +42,7 @@ export async function runRoute(
     // the body: content type, JSON, schema; without an input its JSON is ignored
     if (route.method === 'POST' && !route.input) refuseOtherTypes(request)
     const sender = { ip: info.ip, isKnown: () => caller !== null }
-    const input = route.input ? await readInput(app, route, request, sender) : undefined
+    const input = route.input && (await readInput(app, route.input, request, sender))
 
     // the handler, which takes its own limiter slots: whether an attempt is charged depends on its outcome
     const context = {
@@ -72,7 +73,7 @@ export async function runRoute(
 
 async function readInput(
   { config }: App,
-  route: Route,
+  schema: z.ZodType,
   request: EdgeRequest,
   sender: Sender,
 ): Promise<unknown> {
@@ -81,7 +82,7 @@ async function readInput(
   if (!('value' in sent) || !isObject(sent.value)) throw refusal('invalid_json_body')
   const bad = sent.mayHold ? badTextIssue(sent.value) : undefined
   if (bad) throw refusal('invalid_request_body', { issues: [bad] })
-  const parsed = (route.input as NonNullable<Route['input']>).safeParse(sent.value, withRules)
+  const parsed = schema.safeParse(sent.value, withRules)
   if (!parsed.success) throw refusal('invalid_request_body', { issues: toIssues(parsed.error) })
   return parsed.data
 }
