@@ -65,7 +65,7 @@ export type CallerReader = {
   read(carriers: Carriers, withActors: boolean, ip: string): Promise<Caller | null>
 }
 
-export type CallerReaderOptions = {
+type CallerReaderOptions = {
   daemon?: DaemonTokens | undefined
   /** Called for each use of a token; must not block. */
   onTokenUse?: (token_id: string, ip: string) => void
