@@ -152,7 +152,7 @@ export async function run(
 ): Promise<Answer> {
   try {
     const call = { method, params, idempotency_key, ...how, ...info }
-    const text = await carryOut(app, surface, call, (result) => toText(id, result))
+    const text = await carryOut(app, surface, call, (result) => toText(id, method, result))
     // A mutation has been carried out by now, so its result is sent whatever its size.
     const length = lengthOf(text)
     if (unsent.isOver(length, app.config) && !app.actions.get(method)?.side_effects)
@@ -180,11 +180,12 @@ function notFoundMessage({ actions, config }: App, method: string): string | und
   return meant && `There is no such method; did you mean ${meant}?`
 }
 
-function toText(id: Id, result: unknown): Text {
+function toText(id: Id, method: string, result: unknown): Text {
   if (result instanceof JsonText)
     return result.within(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`, '}')
   const json = JSON.stringify(result)
-  if (json === undefined) throw new Error('the handler returned a value that JSON cannot represent')
+  if (json === undefined)
+    throw new TypeError(`${method}: the handler must return what JSON can represent, such as null`)
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${json}}`
 }
 
