@@ -2,8 +2,9 @@ import type { z } from 'zod'
 import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { guardCredential } from '../core/guards.ts'
-import { attemptOf, type Route } from '../core/route.ts'
+import type { Attempt, Route, RouteHold, RouteLimiters } from '../core/route.ts'
 import { refusal, tellOutcome } from '../errors.ts'
+import type { Hold, Limiters } from '../limits/limiters.ts'
 import { badTextIssue, toIssues } from '../wire/issues.ts'
 import { withRules } from '../wire/rules.ts'
 import {
@@ -70,6 +71,21 @@ export async function runRoute(
     return flatReply(refused.status, refused.data, cookie === undefined ? {} : { 'set-cookie': cookie })
   }
 }
+
+const attemptOf =
+  ({ rate_limit }: Route, limiters: Limiters, ip: string): Attempt =>
+  (charged, work) =>
+    limiters.attempt(charged, (hold) => work(routeHold(hold, rate_limit, ip)))
+
+const routeHold = (hold: Hold, limiters: RouteLimiters | undefined, ip: string): RouteHold => ({
+  ip: async (isCharged) => {
+    if (limiters?.ip) await hold.ip(limiters.ip, ip, isCharged)
+  },
+  account: async (key, isCharged) => {
+    if (limiters?.account) await hold.key(limiters.account, key, isCharged)
+  },
+  also: (limiter, isCharged) => hold.ip(limiter, ip, isCharged),
+})
 
 async function readInput(
   { config }: App,
