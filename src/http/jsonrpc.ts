@@ -102,7 +102,7 @@ export async function rpcGet(app: App, info: RequestInfo, query: string, key?: s
   if (!paramsIssue && tooDeep(text, nestingMax))
     return toReply(refused(info, idOfText(id), invalidRequest('too_deep')))
   return toReply(
-    await run(
+    await answerCall(
       app,
       info,
       { id: idOfText(id), method, params },
@@ -140,11 +140,11 @@ async function answer(
   if ('refused' in call) return refused(info, call.id, call.refused)
   if (call.idempotency_key !== undefined) return refused(info, call.id, keyNotSupported())
   call.idempotency_key = key
-  return await run(app, info, call, { viaGet: false, mayHoldBadText: mayHold, surface })
+  return await answerCall(app, info, call, { viaGet: false, mayHoldBadText: mayHold, surface })
 }
 
 /** Carries out a valid call; never rejects. */
-export async function run(
+export async function answerCall(
   app: App,
   info: RequestInfo,
   { id, method, params, idempotency_key }: RpcCall,
