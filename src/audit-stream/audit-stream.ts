@@ -23,10 +23,10 @@ export function createAuditStreams(app: App): AuditStreams {
   const open = new Map<string, Set<Follower>>()
   let isOver = false
 
-  function follow(info: RequestInfo, authority: Authority): Follower {
+  function follow(info: RequestInfo, authority: Authority) {
     const began = performance.now()
     const key = `${authority.credential.type} ${authority.credential.id}`
-    const siblings = open.get(key) ?? new Set()
+    const siblings = open.get(key) ?? new Set<Follower>()
     const follower = new Follower({
       tail,
       clock: app.db.clock,
@@ -52,11 +52,10 @@ export function createAuditStreams(app: App): AuditStreams {
       throw busy()
     }
     open.set(key, siblings.add(follower))
-    return follower
+    return { follower, siblings }
   }
 
-  function limit({ credential }: Authority): void {
-    const siblings = open.get(`${credential.type} ${credential.id}`) ?? new Set()
+  function endSurplus(siblings: ReadonlySet<Follower>): void {
     const surplus = siblings.size - app.config.sse_per_credential
     for (const oldest of [...siblings].slice(0, Math.max(0, surplus))) oldest.close('too_many_streams')
   }
@@ -68,7 +67,7 @@ export function createAuditStreams(app: App): AuditStreams {
         query = readQuery(request)
         return query.acting
       })
-      const follower = follow(info, authority)
+      const { follower, siblings } = follow(info, authority)
       try {
         // Registered first, then read again: a later loss of authority is signalled, an earlier one is seen here.
         await authoriseAgain(app, info, authority)
@@ -78,7 +77,7 @@ export function createAuditStreams(app: App): AuditStreams {
         follower.body.gone()
         throw isOver ? refusal('shutting_down') : error
       }
-      limit(authority)
+      endSurplus(siblings)
       follower.start(query.after)
       return { status: 200, headers: { ...streamHeaders }, body: follower.body }
     },

@@ -5,7 +5,7 @@ import type { AuthSpec } from '../core/method.ts'
 import type { Clock } from '../db/db.ts'
 import { refusal, ServiceError } from '../errors.ts'
 import type { RequestInfo } from '../http/jsonrpc.ts'
-import { hasExpired, type Lost } from '../realtime/connection.ts'
+import { hasExpired, isSameCredential, type Lost } from '../realtime/connection.ts'
 
 /** Who reads the stream, and when that right expires at the latest. */
 export type Authority = {
@@ -56,10 +56,7 @@ export async function authorise(
 /** Reads the authority again. Refuses if the request now authenticates with a different credential. */
 export async function authoriseAgain(app: App, info: RequestInfo, held: Authority): Promise<Authority> {
   const now = await authorise(app, info, () => held.actor_id)
-  const { type, id } = held.credential
-  const isSame =
-    now.account_id === held.account_id && now.credential.type === type && now.credential.id === id
-  if (!isSame) throw refusal('authentication_required')
+  if (!isSameCredential(now, held)) throw refusal('authentication_required')
   return now
 }
 

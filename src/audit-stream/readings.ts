@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 /** Min time between two readings, so that one reading serves many concurrent writers. */
 const restMs = 20
 
-export type Readings = {
+type Readings = {
   /** Resolves when a reading that began after the call is done; rejects if it failed. */
   fresh(): Promise<void>
   readonly isOver: boolean

@@ -1,6 +1,6 @@
 import { batched } from '../db/batched.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
-import { noObserver, type Observer } from '../observe/observer.ts'
+import type { Observer } from '../observe/observer.ts'
 import { activeGrants, holdsAnyOf, keeperAccountId } from './active-grant.ts'
 import type { CookieReading, SessionCookie } from './cookie.ts'
 import type { DaemonTokens } from './daemon-token.ts'
@@ -65,13 +65,13 @@ export type CallerReader = {
   read(carriers: Carriers, withActors: boolean, ip: string): Promise<Caller | null>
 }
 
-export type CallerReaderOptions = {
-  daemon?: DaemonTokens | undefined
+type CallerReaderDeps = {
+  daemon: DaemonTokens | undefined
   /** Called for each use of a token; must not block. */
-  onTokenUse?: (token_id: string, ip: string) => void
+  onTokenUse(token_id: string, ip: string): void
   /** Roles whose holders need a strong credential. */
-  strongRoles?: readonly string[]
-  observer?: Observer
+  strongRoles: readonly string[]
+  observer: Observer
 }
 
 type Row = Account & {
@@ -130,7 +130,7 @@ const mustEnrol = (roles: readonly string[]): Sql =>
 
 export function createCallerReader(
   db: Database,
-  { daemon, onTokenUse, strongRoles = [], observer = noObserver }: CallerReaderOptions = {},
+  { daemon, onTokenUse, strongRoles, observer }: CallerReaderDeps,
 ): CallerReader {
   const reader = (query: (keys: string[], extra: Sql) => Sql, policy: Sql) => {
     const load = (extra: Sql) => async (keys: string[]) => {
@@ -166,7 +166,7 @@ export function createCallerReader(
       const row = await byToken(sha256Hex(bearer), withActors)
       const scope = row && readScope(row.scope)
       if (!row || !scope) return null
-      onTokenUse?.(row.id_of_credential, ip)
+      onTokenUse(row.id_of_credential, ip)
       return toCaller(row, 'api_token', scope)
     },
   }

@@ -1,5 +1,5 @@
-import { hash } from 'node:crypto'
 import type { Mac } from './key-ring.ts'
+import { sha256Hex } from './secrets.ts'
 
 export type SessionCookieOptions = {
   /** False only where the configuration permits it: on a loopback host. */
@@ -33,7 +33,7 @@ export interface SessionCookie {
 export const sentBack = (setCookie: string): string => setCookie.slice(0, setCookie.indexOf(';'))
 
 /** The id under which a session is stored; the token itself is not stored. */
-export const sessionIdOf = (token: string): string => hash('sha256', token)
+export const sessionIdOf = (token: string): string => sha256Hex(token)
 
 /** Session lifetime and cookie Max-Age in seconds: 30 days. Use never extends it; a new sign-in is a new session. */
 export const sessionLifetimeSeconds = 2_592_000

@@ -9,7 +9,7 @@ import { createRequire } from 'node:module'
  *     $scrypt$ln=14,r=8,p=1$salt$key   also scrypt-nfkc, scrypt-firebase
  *     $pbkdf2-sha256$i=600000$salt$key   also pbkdf2-sha1, pbkdf2-sha512
  */
-export type Foreign =
+type Foreign =
   | { kind: 'bcrypt'; cost: number; text: string; isDigested: boolean }
   | { kind: 'scrypt'; variant: string; ln: number; r: number; p: number; salt: Buffer; key: Buffer }
   | { kind: 'pbkdf2'; digest: string; iterations: number; salt: Buffer; key: Buffer }

@@ -12,7 +12,7 @@ export const isStrongEnough = sql`(s.strong or not ${secondFactorActive(sql`s.ac
  * statement, since its transaction may have waited for a lock meanwhile. A time to come is from before the clock was set
  * back, and would stay fresh until then.
  */
-export const isFresh = ({ fresh_seconds }: Config): Sql => sql`(
+const isFresh = ({ fresh_seconds }: Config): Sql => sql`(
     s.authenticated_at between statement_timestamp() - ${fresh_seconds}::int * interval '1 second'
       and statement_timestamp() + interval '1 minute' and ${isStrongEnough}
   )`

@@ -9,7 +9,7 @@ const rings = {
   cookie_keys: { name: 'cookie keys', loss: 'ends every browser session' },
   secret_keys: { name: 'secret keys', loss: 'cannot decrypt what is stored, such as TOTP secrets' },
 } as const
-export type KeptRing = keyof typeof rings
+type KeptRing = keyof typeof rings
 
 /**
  * The keys in `<data dir>/cookie_keys` or `secret_keys`, used with an embedded database. The file is made once with

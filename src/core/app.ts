@@ -27,7 +27,6 @@ import type { Cursors } from './cursor.ts'
 import type { WiredMethod } from './method.ts'
 import type { Outputs } from './outputs.ts'
 import type { Tally } from './tally.ts'
-import type { ThisNode, Warning } from './this-node.ts'
 
 /** The parts of one running service. `createService` builds it once; every handler receives it. */
 export type App = {
@@ -74,4 +73,22 @@ export type App = {
   readonly oidc: RelyingParty
   /** `wake`: a message was queued. The worker of this process listens, if it has one. */
   readonly outbox: { wake(): void }
+}
+
+/** What readiness may warn of while it answers 200. */
+type Warning = 'bus_deaf' | 'clock_skew' | 'schema_newer' | 'replica_down'
+
+/** `serving` → `leaving` (only readiness answers 503) → `draining` (every request gets 503). */
+type Phase = 'serving' | 'leaving' | 'draining'
+
+/** This process among those that serve the database. */
+type ThisNode = {
+  /** 16 hex digits, new at each start; it signs the signals to other nodes. */
+  readonly id: string
+  readonly name: string
+  phase: Phase
+  /** An operator drains this node: balancers send it no new clients, and it still answers. */
+  isDrained: boolean
+  /** A node of a newer version also serves, and does the periodic work instead. */
+  isBehind: boolean
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Pair } from '../audit/write.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { type ErrorData, invalidRequest, refusal, ServiceError } from '../errors.ts'
@@ -88,7 +88,7 @@ type Row = { account_id: string; key_hash: Buffer; request_hash: Buffer }
 type Done = { is_same: boolean; completed_at: string; has_waited: boolean; reply: string | null }
 type StoredRefusal = { code: number; status: number; data: ErrorData; text?: string }
 
-const sha256 = (text: string): Buffer => createHash('sha256').update(text).digest()
+const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')
 
 /**
  * The key is part of the request hash, so that nobody who lacks the key can test guessed inputs against the stored

@@ -256,7 +256,9 @@ export const callerSubject = (
 
 const pairs = [
   ['actor_id', 'account_id'],
+  ['account_id', 'actor_id'],
   ['target_actor_id', 'target_account_id'],
+  ['target_account_id', 'target_actor_id'],
 ] as const
 
 /**
@@ -269,12 +271,8 @@ export function subjectOf<T extends Partial<AuditSubject>>(
 ): AuditSubject & T {
   if (!own) return subject as AuditSubject & T
   const merged = { ...subject, ...own }
-  for (const [actor, account] of pairs)
-    for (const [named, other] of [
-      [actor, account],
-      [account, actor],
-    ] as const)
-      if (own[named] && own[other] === undefined && own[named] !== subject[named])
-        (merged as AuditSubject)[other] = null
+  for (const [named, other] of pairs)
+    if (own[named] && own[other] === undefined && own[named] !== subject[named])
+      (merged as AuditSubject)[other] = null
   return merged
 }

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Carriers } from '../auth/caller.ts'
 import type { Config } from '../config/config.ts'
-import type { Hold, Limiters, RestLimiter } from '../limits/limiters.ts'
+import type { RestLimiter } from '../limits/limiters.ts'
 import type { BuiltinReason, Reason } from '../reasons.ts'
 import type { App } from './app.ts'
 import type { CallerOf } from './declare.ts'
@@ -40,7 +40,7 @@ export type Route<
   readonly handler: (input: never, context: never) => Promise<RouteReply<unknown>>
 }
 
-type RouteLimiters = {
+export type RouteLimiters = {
   readonly ip?: RestLimiter
   /** Per account, or per name that the caller submits. */
   readonly account?: RestLimiter
@@ -70,21 +70,6 @@ export type Attempt = <T>(
   charged: readonly BuiltinReason[],
   work: (hold: RouteHold) => Promise<T>,
 ) => Promise<T>
-
-export const attemptOf =
-  ({ rate_limit }: Route, limiters: Limiters, ip: string): Attempt =>
-  (charged, work) =>
-    limiters.attempt(charged, (hold) => work(routeHold(hold, rate_limit, ip)))
-
-const routeHold = (hold: Hold, limiters: RouteLimiters | undefined, ip: string): RouteHold => ({
-  ip: async (isCharged) => {
-    if (limiters?.ip) await hold.ip(limiters.ip, ip, isCharged)
-  },
-  account: async (key, isCharged) => {
-    if (limiters?.account) await hold.key(limiters.account, key, isCharged)
-  },
-  also: (limiter, isCharged) => hold.ip(limiter, ip, isCharged),
-})
 
 type RouteReply<B> = {
   /** Null: the body is empty. */

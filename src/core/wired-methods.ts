@@ -244,11 +244,13 @@ export type MethodEntry = {
 }
 
 export const methodsOf = ({ actions }: { actions: ReadonlyMap<string, WiredMethod> }): MethodEntry[] =>
-  [...actions.values()].map(
-    ({ method, description, side_effects, auth, scope, params, output, ...rest }) => ({
-      ...{ name: method, doc: description, auth, scope, output },
-      kind: side_effects ? 'mutation' : 'query',
-      input: params,
-      errors: rest.error_reasons,
-    }),
-  )
+  [...actions.values()].map((action) => ({
+    name: action.method,
+    doc: action.description,
+    kind: action.side_effects ? 'mutation' : 'query',
+    auth: action.auth,
+    scope: action.scope,
+    input: action.params,
+    output: action.output,
+    errors: action.error_reasons,
+  }))

@@ -78,8 +78,7 @@ export function openDatabase(options: DatabaseOptions): Database {
 export type { Clock } from './clock.ts'
 export { LastFailed } from './held.ts'
 export type { JoinedRead } from './joined.ts'
-export type { DatabaseOptions, Queryable, ReadOnly } from './pool.ts'
-export type { Connection } from './servers/connection.ts'
+export type { Queryable, ReadOnly } from './pool.ts'
 export { briefly, type SharedWrite, type Stored } from './shared-write.ts'
 export type { Transaction } from './transaction.ts'
 export { type Sql, sql }

@@ -1,7 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type pg from 'pg'
 import { hasReason, refusal, ServiceError } from '../errors.ts'
-import { noticesOf } from './notices.ts'
 import type { Pool } from './pool.ts'
 import {
   asError,
@@ -193,11 +191,10 @@ export async function commit(pool: Pool, held: Held, sent: Sent | undefined): Pr
 }
 
 /** Rejects like a lost connection if the server has committed but the standby may not have the commit. */
-export async function confirmed<T>(client: pg.PoolClient, commit: () => Promise<T>): Promise<T> {
-  const notices = noticesOf(client)
-  notices.isUnconfirmed = false
+export async function confirmed<T>(slot: Slot, commit: () => Promise<T>): Promise<T> {
+  slot.isUnconfirmed = false
   const answer = await commit()
-  if (notices.isUnconfirmed)
+  if (slot.isUnconfirmed)
     throw Object.assign(new Error('the standby has not confirmed the commit'), { code: resolutionUnknown })
   return answer
 }

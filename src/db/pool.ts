@@ -163,7 +163,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     return slot.query(text).finally(() => silence.answered(slot))
   }
   const readOn = async (slot: Slot, query: Sql): Promise<Answered> => {
-    const closed = isPooled ? slot.query('begin read only').catch(asError) : setReadOnly(slot, 'on')
+    const closed = isPooled ? slot.query('begin read only').catch(asError) : setReadOnly(slot, true)
     const sent = send(slot, query)
     const ended = isPooled ? slot.query('commit').catch(asError) : undefined
     try {
@@ -190,7 +190,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
   }
   const sendAlone: Pool['sendAlone'] = (slot, query, shared) => {
     // If this fails, so does the statement.
-    if (!isPooled) void setReadOnly(slot, 'off')
+    if (!isPooled) void setReadOnly(slot, false)
     return sendRaw(slot, query, shared)
   }
   const write = async (query: Sql, isNameless = false, isRepeat = false): Promise<Answered> => {
@@ -247,15 +247,11 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
 
 type Sender = pg.Client & Partial<Pick<Slot, 'isNameless'>>
 
-/** Connections that are set read-only, because their last single statement was a read. */
-const readOnly = new WeakSet<Slot>()
-
 /** Not awaited, so that it shares the round trip of the next statement; often there is nothing to do. */
-function setReadOnly(slot: Slot, to: 'on' | 'off'): Promise<unknown> | undefined {
-  if (readOnly.has(slot) === (to === 'on')) return undefined
-  if (to === 'on') readOnly.add(slot)
-  else readOnly.delete(slot)
-  return slot.query(`set default_transaction_read_only = ${to}`).catch(asError)
+function setReadOnly(slot: Slot, isReadOnly: boolean): Promise<unknown> | undefined {
+  if (slot.isReadOnly === isReadOnly) return undefined
+  slot.isReadOnly = isReadOnly
+  return slot.query(`set default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`).catch(asError)
 }
 
 /** The `Queryable` methods on top of a function that runs a statement. */

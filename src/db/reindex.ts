@@ -4,7 +4,6 @@ import { whileBuilding } from './migration/indexes.ts'
 import { longLock, underLock } from './migration/lock.ts'
 import { connect, withClient } from './migration/migrate.ts'
 import type { OnProgress } from './migration/runner.ts'
-import { withPartitions } from './partitions.ts'
 import type { Connection } from './servers/connection.ts'
 
 type Reindexed = { table: string; index: string; before_bytes: number; after_bytes: number }
@@ -51,6 +50,11 @@ export async function reindex(
     return done
   })
 }
+
+/** SQL for the ids of tables and their partitions; `tables` is SQL for an array of tables as `regclass`. */
+export const withPartitions = (tables: string): string => `(
+  select part.relid from unnest(${tables}) as divided (id)
+    cross join lateral (select id as relid union select relid from pg_partition_tree(id)) part)`
 
 /** Drops what an interrupted run left: an invalid new index, or an old one not yet dropped. */
 async function dropLeftOver(client: pg.Client, tables: readonly string[]): Promise<void> {

@@ -9,6 +9,13 @@ export type Slot = pg.Client & {
   release(isBroken?: boolean): void
   /** Its statements are not prepared under a name. */
   isNameless: boolean
+  /** It was set read-only, because its last single statement was a read. */
+  isReadOnly: boolean
+  /**
+   * PostgreSQL answers a COMMIT with success even if its wait for the synchronous standby was cancelled, and adds a
+   * warning. Then this is true: this server holds the commit alone, and a fail-over loses it.
+   */
+  isUnconfirmed: boolean
 }
 
 type Slots = {
@@ -80,6 +87,12 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
     const slot = Object.assign(client, {
       release: (isBroken = false) => release(slot, isBroken),
       isNameless: false,
+      isReadOnly: false,
+      isUnconfirmed: false,
+    })
+    slot.on('notice', ({ code, routine }) => {
+      // RAISE WARNING in a trigger of the consumer has the same code.
+      if (code === '01000' && routine !== 'exec_stmt_raise') slot.isUnconfirmed = true
     })
     slot.on('error', (error) => {
       // While the pool closes the server may be first to end one, as when a test drops its database.

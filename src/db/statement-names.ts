@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 /**
  * Names for prepared statements: a connection parses and plans each named text once. A name is a digest of its text:
@@ -22,8 +22,7 @@ export function statementName(text: string): string {
     return known.name
   }
   given += 1
-  const digest = createHash('sha256').update(text).digest('hex')
-  const made = { text, name: `ck_${digest.slice(0, 20)}`, isUsed: false }
+  const made = { text, name: `ck_${hash('sha256', text).slice(0, 20)}`, isUsed: false }
   named.set(text, made)
   if (ring.length < namesMax) ring.push(made)
   else {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import type { App } from '../core/app.ts'
@@ -109,5 +109,5 @@ const entity = (sign: string): string => `&#${sign.charCodeAt(0)};`
 
 const formOf = (bytes: Uint8Array): Form => ({
   bytes,
-  etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`,
+  etag: `"${hash('sha256', bytes, 'base64url').slice(0, 22)}"`,
 })

@@ -101,7 +101,7 @@ export async function rpcGet(app: App, info: RequestInfo, query: string, key?: s
   if (!paramsIssue && tooDeep(text, nestingMax))
     return toReply(refused(info, idOfText(id), invalidRequest('too_deep')))
   return toReply(
-    await run(
+    await answerCall(
       app,
       info,
       { id: idOfText(id), method, params },
@@ -139,11 +139,11 @@ async function answer(
   if ('refused' in call) return refused(info, call.id, call.refused)
   if (call.idempotency_key !== undefined) return refused(info, call.id, keyNotSupported())
   call.idempotency_key = key
-  return await run(app, info, call, { viaGet: false, mayHoldBadText: mayHold, surface })
+  return await answerCall(app, info, call, { viaGet: false, mayHoldBadText: mayHold, surface })
 }
 
 /** Carries out a valid call; never rejects. */
-export async function run(
+export async function answerCall(
   app: App,
   info: RequestInfo,
   { id, method, params, idempotency_key }: RpcCall,
@@ -151,7 +151,7 @@ export async function run(
 ): Promise<Answer> {
   try {
     const call = { method, params, idempotency_key, ...how, ...info }
-    const text = await carryOut(app, surface, call, (result) => toText(id, result))
+    const text = await carryOut(app, surface, call, (result) => toText(id, method, result))
     // A mutation has been carried out by now, so its result is sent whatever its size.
     const length = lengthOf(text)
     if (unsent.isOver(length, app.config) && !app.actions.get(method)?.side_effects)
@@ -179,11 +179,12 @@ function notFoundMessage({ actions, config }: App, method: string): string | und
   return meant && `There is no such method; did you mean ${meant}?`
 }
 
-function toText(id: Id, result: unknown): Text {
+function toText(id: Id, method: string, result: unknown): Text {
   if (result instanceof JsonText)
     return result.within(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`, '}')
   const json = JSON.stringify(result)
-  if (json === undefined) throw new Error('the handler returned a value that JSON cannot represent')
+  if (json === undefined)
+    throw new TypeError(`${method}: the handler must return what JSON can represent, such as null`)
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${json}}`
 }
 

@@ -1,8 +1,10 @@
+import type { z } from 'zod'
 import type { App } from '../core/app.ts'
 import { asServiceError } from '../core/boundary.ts'
 import { guardCredential } from '../core/guards.ts'
-import { attemptOf, type Route } from '../core/route.ts'
+import type { Attempt, Route, RouteHold, RouteLimiters } from '../core/route.ts'
 import { refusal, tellOutcome } from '../errors.ts'
+import type { Hold, Limiters } from '../limits/limiters.ts'
 import { badTextIssue, toIssues } from '../wire/issues.ts'
 import { withRules } from '../wire/rules.ts'
 import {
@@ -41,7 +43,7 @@ export async function runRoute(
     // the body: content type, JSON, schema; without an input its JSON is ignored
     if (route.method === 'POST' && !route.input) refuseOtherTypes(request)
     const sender = { ip: info.ip, isKnown: () => caller !== null }
-    const input = route.input ? await readInput(app, route, request, sender) : undefined
+    const input = route.input && (await readInput(app, route.input, request, sender))
 
     // the handler, which takes its own limiter slots: whether an attempt is charged depends on its outcome
     const context = {
@@ -70,9 +72,24 @@ export async function runRoute(
   }
 }
 
+const attemptOf =
+  ({ rate_limit }: Route, limiters: Limiters, ip: string): Attempt =>
+  (charged, work) =>
+    limiters.attempt(charged, (hold) => work(routeHold(hold, rate_limit, ip)))
+
+const routeHold = (hold: Hold, limiters: RouteLimiters | undefined, ip: string): RouteHold => ({
+  ip: async (isCharged) => {
+    if (limiters?.ip) await hold.ip(limiters.ip, ip, isCharged)
+  },
+  account: async (key, isCharged) => {
+    if (limiters?.account) await hold.key(limiters.account, key, isCharged)
+  },
+  also: (limiter, isCharged) => hold.ip(limiter, ip, isCharged),
+})
+
 async function readInput(
   { config }: App,
-  route: Route,
+  schema: z.ZodType,
   request: EdgeRequest,
   sender: Sender,
 ): Promise<unknown> {
@@ -81,7 +98,7 @@ async function readInput(
   if (!('value' in sent) || !isObject(sent.value)) throw refusal('invalid_json_body')
   const bad = sent.mayHold ? badTextIssue(sent.value) : undefined
   if (bad) throw refusal('invalid_request_body', { issues: [bad] })
-  const parsed = (route.input as NonNullable<Route['input']>).safeParse(sent.value, withRules)
+  const parsed = schema.safeParse(sent.value, withRules)
   if (!parsed.success) throw refusal('invalid_request_body', { issues: toIssues(parsed.error) })
   return parsed.data
 }

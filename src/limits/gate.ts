@@ -3,7 +3,7 @@ import { busy, refusal } from '../errors.ts'
 
 /**
  * Divides the pooled connections among callers, so that no caller (an account, or an address without one) takes
- * them from the others. `perCaller`: the most connections that one caller uses at once; null: no limit. `reads`:
+ * them from the others. `perCaller`: the most connections that one caller uses at once; null: no max. `reads`:
  * the most that all callers use for reads, whose answers may be large and must fit into memory together.
  */
 type GateOptions = { perCaller: number | null; reads: number }
@@ -129,7 +129,7 @@ export class Gate {
     })
   }
 
-  /** A free place for reads goes to the caller whose turn it is. Only those at a limit of their own are passed over. */
+  /** A free place for reads goes to the caller whose turn it is. Only those at a max of their own are passed over. */
   #admitNextRead(): void {
     for (const caller of this.#queue) {
       if (this.#readsLeft === 0) return

@@ -115,7 +115,7 @@ export const limiterStore = ({ limit_store }: Config, db: Database, log: Log): L
 /** `rest` is for attempts, `account` and `ip` for calls of a method group; a /48 counts the network of an address. */
 type Space = 'rest' | 'account' | 'ip' | 'rest /48' | 'ip /48'
 
-/** A limiter that is watched; each function throws `rate_limited`. */
+/** A limiter that is watched; `charge` and `hold` throw `rate_limited`. */
 type Watched = {
   charge(key: string): Promise<void>
   hold(key: string): Promise<Held>
@@ -190,12 +190,12 @@ function limitersOf(config: Config, store: LimiterStore, observer: Observer): Li
   }
 }
 
-function watched(limiter: Limiter, name: string, kept: string, observer: Observer): Watched {
+function watched(limiter: Limiter, name: string, store: string, observer: Observer): Watched {
   const admitted = async <T extends { ok: true }>(asked: () => Promise<T | Refused>): Promise<T> => {
     const { tracer } = observer
     const began = performance.now()
     const answer = await (tracer?.span('limiter', { 'cellkeep.limiter': name }, asked) ?? asked())
-    observer.observe('limiter_seconds', since(began), kept)
+    observer.observe('limiter_seconds', since(began), store)
     if (answer.ok) return answer
     observer.count('rate_limited_total', name)
     throw refusal('rate_limited', { retry_after: answer.retryAfter })

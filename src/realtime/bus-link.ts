@@ -95,7 +95,7 @@ export function createLink(options: LinkOptions): Link {
   async function reconnect(): Promise<void> {
     log.warn(
       { event: 'signals_lost' },
-      'the connection for signals between nodes is lost; until it is back, live connections are checked every 30 s',
+      'the connection for signals between nodes is lost; until it is back, live connections are checked every 25 s',
     )
     for (let wait = retryMs.first; !ended.aborted; wait = Math.min(2 * wait, retryMs.max)) {
       await delay(wait * (0.5 + Math.random()), undefined, { signal: ended }).catch(() => {})
@@ -136,7 +136,7 @@ export function createLink(options: LinkOptions): Link {
     warnings.add('bus_deaf')
     log.warn(
       { event: 'bus_deaf' },
-      'the connection for signals between nodes receives nothing; until it does, live connections are checked every 30 s',
+      'the connection for signals between nodes receives nothing; until it does, live connections are checked every 25 s',
     )
     await one.end().catch(() => {})
   }

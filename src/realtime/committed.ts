@@ -87,7 +87,8 @@ const judges = new Map(Object.entries(closings))
 export const closingsOf = (rows: readonly AuditRow[]): Closing[] =>
   rows.flatMap((row) => judges.get(row.event_type)?.(row, row.metadata ?? {}) ?? [])
 
-type Opened = { account_id: string; credential: { type: CredentialType; id: string | null } }
+/** What opened a connection. */
+export type Opened = { account_id: string; credential: { type: CredentialType; id: string | null } }
 
 /**
  * What closings mean for a connection: `own` if its credential ended, `rotated` if another took its place, `other` if

@@ -1,6 +1,6 @@
 import type { Credential } from '../auth/identity.ts'
 import type { Clock } from '../db/db.ts'
-import type { Committed } from './committed.ts'
+import type { Committed, Opened } from './committed.ts'
 
 /** A WebSocket or an audit stream, as the hub sees it. */
 export type Connection = {
@@ -23,6 +23,12 @@ export type Connection = {
   /** The process stops: finish running calls, then close. */
   leave?(): void
 }
+
+/** Whether both stand for the same credential of the same account. */
+export const isSameCredential = (a: Opened, b: Opened): boolean =>
+  a.account_id === b.account_id &&
+  a.credential.type === b.credential.type &&
+  a.credential.id === b.credential.id
 
 export type Lost = Parameters<Connection['lost']>[0]
 

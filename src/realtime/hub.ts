@@ -1,5 +1,5 @@
 import type { Log } from '../log/log.ts'
-import { noObserver, type Observer } from '../observe/observer.ts'
+import type { Observer } from '../observe/observer.ts'
 import type { Committed, Signal } from './committed.ts'
 import { at, type Connection } from './connection.ts'
 import { createDelivery, doubtMs } from './delivery.ts'
@@ -35,21 +35,21 @@ export type Hub = {
   stay(): void
 }
 
-type HubOptions = RecheckDeps & {
+type HubDeps = RecheckDeps & {
   log: Log
   /** Max sockets plus streams. */
   connectionsMax: number
   socketsPerAccount: number
   /** Sends a commit of this process to the other nodes; never throws. */
   send(signal: Signal): void
-  observer?: Observer
+  observer: Observer
 }
 
 /** The effect of a lost signal must be caught within 30 s. */
 const checkMs = 25_000
 
-export function createHub(options: HubOptions): Hub {
-  const { db, log, send, observer = noObserver } = options
+export function createHub(deps: HubDeps): Hub {
+  const { db, log, send, observer } = deps
 
   /** An error in one connection must affect neither the others nor the mutation. */
   const safely = (act: () => void): void => {
@@ -64,13 +64,13 @@ export function createHub(options: HubOptions): Hub {
     }
   }
   const connections = createOpenConnections({
-    ...options,
+    ...deps,
     displace: (socket) => safely(() => socket.displaced?.()),
   })
   /** Tells the connections that lost their right; resolves to false if the database did not answer. */
   const check = async (which: Iterable<Connection>): Promise<boolean> => {
     try {
-      for await (const [connection, reason] of allLost(which, options))
+      for await (const [connection, reason] of allLost(which, deps))
         if (connections.has(connection)) safely(() => connection.lost(reason))
       return true
     } catch (error) {
@@ -82,7 +82,7 @@ export function createHub(options: HubOptions): Hub {
     }
   }
 
-  const { deliver, listen } = createDelivery({ ...options, observer, connections, check, safely })
+  const { deliver, listen } = createDelivery({ ...deps, connections, check, safely })
 
   let isLeaving = false
   const leave = (connection: Connection): void => safely(() => connection.leave?.())

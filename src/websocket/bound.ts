@@ -3,6 +3,7 @@ import type { Credential } from '../auth/identity.ts'
 import type { Message } from '../core/dispatch.ts'
 import { refusal } from '../errors.ts'
 import type { Committed } from '../realtime/committed.ts'
+import { isSameCredential } from '../realtime/connection.ts'
 
 /** What a socket is bound to from its upgrade to its close. */
 export type Bound = {
@@ -41,8 +42,5 @@ export class Call implements Message {
 }
 
 /** Whether a credential still authenticates as the one that opened the socket. */
-export const isOwn = (caller: Caller | null, { account_id, credential }: Bound): boolean =>
-  caller !== null &&
-  caller.account.id === account_id &&
-  caller.credential.type === credential.type &&
-  caller.credential.id === credential.id
+export const isOwn = (caller: Caller | null, bound: Bound): boolean =>
+  caller !== null && isSameCredential({ account_id: caller.account.id, credential: caller.credential }, bound)

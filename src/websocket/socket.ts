@@ -2,7 +2,7 @@ import type { RawData, WebSocket } from 'ws'
 import type { Caller } from '../auth/caller.ts'
 import type { App } from '../core/app.ts'
 import { invalidRequest, refusal } from '../errors.ts'
-import { type Id, type RequestInfo, type RpcCall, refused, run } from '../http/jsonrpc.ts'
+import { answerCall, type Id, type RequestInfo, type RpcCall, refused } from '../http/jsonrpc.ts'
 import { smallAnswer } from '../http/unsent.ts'
 import { isHeardBy } from '../notifications.ts'
 import { inWork } from '../observe/work.ts'
@@ -166,7 +166,7 @@ export class Socket {
     if (this.#isOver) return void this.#calls.delete(call)
     const info = { carriers, ip, request_id, trace, message: call }
     const { status, text } = await inWork({ site: 'ws', fields: trace }, () =>
-      run(
+      answerCall(
         this.#app,
         info,
         { ...rpc, params: withActor(this.#app, this.#bound, rpc) },

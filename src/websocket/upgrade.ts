@@ -59,7 +59,7 @@ function only({ cookie, bearer, daemon }: Carriers, { type }: Credential): Carri
   return { cookie: { state: 'none' }, ...(type === 'daemon_token' ? { daemon } : { bearer }) } as Carriers
 }
 
-function defaultActor(query: URLSearchParams, caller: Caller | null): string | null {
+function defaultActor(query: URLSearchParams, caller: Caller): string | null {
   const unknown = [...query.keys()].find((key) => key !== 'acting')
   if (unknown !== undefined) throw badQuery([issue([unknown], 'unrecognized_keys')])
   const [acting, ...more] = query.getAll('acting')

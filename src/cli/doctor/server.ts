@@ -1,8 +1,7 @@
 import { type Database, sql } from '../../db/db.ts'
 import { expectedColumns } from '../../db/migration/expected-columns.ts'
 import { withClient } from '../../db/migration/migrate.ts'
-import { withPartitions } from '../../db/partitions.ts'
-import { bloatedIndexes, reindex } from '../../db/reindex.ts'
+import { bloatedIndexes, reindex, withPartitions } from '../../db/reindex.ts'
 import type { Opened } from '../with-service.ts'
 import type { Finding, Fix } from './files.ts'
 

@@ -31,17 +31,17 @@ export function createAdmission(
   onLater: (timeline: number) => void,
 ): Admission {
   let known: { timeline: number | null; cluster: string | null } = { timeline: null, cluster: null }
-  const without = { wal: false }
+  let hasWal = true
 
   const ask = async (client: pg.Client, hasCluster = true): Promise<Answer & { read_only: boolean }> => {
     try {
-      return await askWithMode<Answer>(client, question(!without.wal, hasCluster))
+      return await askWithMode<Answer>(client, question(hasWal, hasCluster))
     } catch (error) {
       const { code = '' } = error as pg.DatabaseError
       // Undefined table: not migrated. Other errors of the statement: an engine without these functions.
       if (code === '42P01' && hasCluster) return await ask(client, false)
-      if (!/^(42|0A)/.test(code) || without.wal) throw error
-      without.wal = true
+      if (!/^(42|0A)/.test(code) || !hasWal) throw error
+      hasWal = false
       return await ask(client, hasCluster)
     }
   }

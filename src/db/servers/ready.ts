@@ -61,10 +61,7 @@ export function createReadiness(
   let failing: { since: number } | undefined
   let isOver = false
 
-  const failed = (
-    reason: Extract<ReadyState, { ready: false }>['reason'],
-    detail: Record<string, unknown>,
-  ): ReadyState => {
+  const failed = (reason: 'schema_drift' | Trouble, detail: Record<string, unknown>): ReadyState => {
     const text = JSON.stringify([reason, detail.missing])
     if (text !== logged && !isOver)
       log?.error({ event: 'db_not_ready', ready: false, reason, ...detail }, 'the database is not ready')
