@@ -10,7 +10,7 @@ import { insertAudit, insertEdges, insertShapes, type ShapeName } from './world-
  * cells and hold most grants. 30 % of the cells are public, 2 % deleted, 1 % system cells; 2 % have a path, and so
  * have the oldest 2 %. With `relations` it also has edges, an audit row for every cell, and the cells of `shapeId`.
  */
-export type WorldOptions = { cells: number; seed?: number; passwordHash?: string; relations?: boolean }
+type WorldOptions = { cells: number; seed?: number; passwordHash?: string; relations?: boolean }
 
 /** Callers with a known role in every world. */
 export const callers = [
@@ -37,7 +37,7 @@ export const idOf = (
     .update(`${what}:${index}`)
     .digest('hex')
     .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
-export const accountsOf = (cells: number): number => Math.max(1000, Math.floor(cells / 100))
+const accountsOf = (cells: number): number => Math.max(1000, Math.floor(cells / 100))
 
 /** The index of the first cell that no named caller owns; `owner` owns many, the other callers none. */
 const firstOrdinary = callers.length
