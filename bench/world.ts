@@ -171,7 +171,7 @@ async function dropIndexes(client: pg.Client): Promise<string[]> {
 export async function openSessions(
   client: pg.Client,
   indexes: readonly number[],
-  cookie: { keys: readonly string[]; hostPrefix?: boolean },
+  keys: readonly string[],
 ): Promise<string[]> {
   const tokens = indexes.map(() => randomToken())
   const { rows } = await client.query<{ id: string; expires_at: string }>(
@@ -181,10 +181,7 @@ export async function openSessions(
     [tokens.map(sessionIdOf), indexes.map((index) => idOf('account', index))],
   )
   const expires = new Map(rows.map((row) => [row.id, row.expires_at]))
-  const issuer = createSessionCookie(createKeyRing(cookie.keys), {
-    secure: true,
-    hostPrefix: cookie.hostPrefix ?? false,
-  })
+  const issuer = createSessionCookie(createKeyRing(keys), { secure: true, hostPrefix: false })
   return tokens.map((token) => {
     const value = issuer.issue(token, expires.get(sessionIdOf(token)) as string)
     return value.slice(0, value.indexOf(';'))
