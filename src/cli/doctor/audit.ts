@@ -1,6 +1,6 @@
 import { lossDays } from '../../audit/loss.ts'
 import { type Database, sql } from '../../db/db.ts'
-import type { Finding } from './files.ts'
+import type { Finding } from './finding.ts'
 
 /** Checks whether audit rows can be written, and whether any were lost recently. */
 export async function auditFindings(db: Database): Promise<Finding[]> {

@@ -20,7 +20,7 @@ import {
 } from '../../testing/cluster.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 import { fileFindings } from './files.ts'
-import { levelOf } from './level.ts'
+import { levelOf } from './finding.ts'
 
 const key = 'Zq3vX9-kLm0_TtYw7bHs4nRd8pGf2cJa'
 const soundSettings = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on', autovacuum: 'on' }

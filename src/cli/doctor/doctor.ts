@@ -11,8 +11,8 @@ import type { CommandIo } from '../shell/output.ts'
 import { withProgress } from '../shell/progress.ts'
 import { withDatabase } from '../with-service.ts'
 import { databaseFindings } from './database.ts'
-import { type Finding, type Fix, fileFindings } from './files.ts'
-import { levelOf } from './level.ts'
+import { fileFindings } from './files.ts'
+import { type Finding, type Fix, levelOf } from './finding.ts'
 import { passkeysOff } from './passkeys.ts'
 
 export const doctor = command({

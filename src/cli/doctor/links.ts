@@ -1,6 +1,6 @@
 import { type Database, sql } from '../../db/db.ts'
 import type { Opened } from '../with-service.ts'
-import type { Finding } from './files.ts'
+import type { Finding } from './finding.ts'
 
 /** Links to providers that are no longer configured admit nobody. */
 export async function linkFindings(db: Database, { parsed }: Opened): Promise<Finding[]> {

@@ -5,7 +5,7 @@ import { readPrivateFile } from '../../files/private-file.ts'
 import { countUnderOldKeys } from '../../sealing/reseal.ts'
 import { createSealing } from '../../sealing/sealing.ts'
 import { isOpen } from '../../tickets/tickets.ts'
-import type { Finding } from './files.ts'
+import type { Finding } from './finding.ts'
 
 type Counts = { failed: number; waiting: number; linkless: number }
 

@@ -4,7 +4,7 @@ import { withClient } from '../../db/migration/migrate.ts'
 import { withPartitions } from '../../db/partitions.ts'
 import { bloatedIndexes, reindex } from '../../db/reindex.ts'
 import type { Opened } from '../with-service.ts'
-import type { Finding, Fix } from './files.ts'
+import type { Finding, Fix } from './finding.ts'
 
 /** Smaller tables and indexes are not worth a finding: 4 MB. */
 const pagesMin = 512
