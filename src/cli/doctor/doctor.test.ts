@@ -310,7 +310,7 @@ describe('the audit log', () => {
     await db(loss('now()'))
     expect(await found()).toEqual(['audit_rows_lost'])
     expect((await doctor()).stdout).toMatch(
-      /3 audit rows were lost between 2026-01-02T03:04:05Z .*55P03 locked/,
+      /Audit rows lost between 2026-01-02T03:04:05Z .*: 3\. .*55P03 locked/,
     )
     await db(sql`delete from audit_loss`)
     await db(loss(`now() - interval '8 days'`))
