@@ -52,6 +52,7 @@ export async function messageFindings(db: Database, config: Config): Promise<Fin
 async function sealingOf({ secret_keys, database_url, data_dir }: Config) {
   if (secret_keys) return createSealing(secret_keys)
   const kept = database_url === null ? await readPrivateFile(join(data_dir, 'secret_keys')) : undefined
-  const keys = kept && 'content' in kept ? kept.content.split(',').map((key) => key.trim()) : []
-  return keys.length > 0 ? createSealing(keys.filter(Boolean)) : null
+  const listed = kept && 'content' in kept ? kept.content.split(',') : []
+  const keys = listed.map((key) => key.trim()).filter(Boolean)
+  return keys.length > 0 ? createSealing(keys) : null
 }
