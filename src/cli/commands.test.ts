@@ -356,6 +356,12 @@ describe('what is said', () => {
     )
     expect(await wrong('help', 'account', 'lst')).toMatch(/did you mean list\?/)
     expect(await wrong('audit', 'export', '--since-seq', 'x')).toMatch(/--since-seq takes a whole number/)
+    expect(await wrong('account', 'list', '--query')).toMatch(/^--query needs a value\. /)
+    expect(await wrong('account', 'list', '--query', '--json')).toContain('--query needs a value. ')
+    expect(await wrong('account', 'set-email', 'ada')).toMatch(/^Give one of: ADDRESS \| --none\.\n/)
+    expect(await wrong('settings', 'set', 'signup', 'true')).toMatch(
+      /^Write open_signup instead of "signup"\./,
+    )
   })
 })
 
