@@ -1,7 +1,7 @@
 import type { Kind } from './kinds.ts'
 
 /** One row of the table of settings: the kind of value, and the rest of the setting. */
-type Setting<T, O> = {
+export type Setting<T, O> = {
   kind: Kind<T, O>
   default: T | ((known: Known) => T)
   /** The default of `createService`, if different. */
