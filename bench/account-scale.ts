@@ -135,7 +135,7 @@ async function makeWorld(connection: pg.ClientConfig, template: string, accounts
     await service.close()
   })
   const names: CallerName[] = ['admin', 'nobody']
-  const opened = await openSessions(client, names.map(indexOf), { keys })
+  const opened = await openSessions(client, names.map(indexOf), keys)
   return { service, client, cookies: new Map(names.map((name, at) => [name, opened[at] as string])) }
 }
 

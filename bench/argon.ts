@@ -5,7 +5,7 @@ import type { PasswordsOptions } from '../src/auth/password.ts'
  * Measures the bare Argon2id rate of the machine: verifications per second by the library alone, in its own
  * process. It replies to a message `{ options, seconds }` with the rate.
  */
-export type ArgonJob = { options: PasswordsOptions; seconds: number }
+type ArgonJob = { options: PasswordsOptions; seconds: number }
 
 process.on('message', ({ options, seconds }: ArgonJob) =>
   measure(options, seconds).then((rate) => process.send?.(rate)),

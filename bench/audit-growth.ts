@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import pg from 'pg'
-import { migrate, migrationNames } from '../src/db/migration/migrate.ts'
+import { migrate } from '../src/db/migration/migrate.ts'
+import { migrationNames } from '../src/db/migration/steps.ts'
 import { testService } from '../src/testing/index.ts'
 import { emptyDatabase, type FreshDatabase } from '../test/fresh-database.ts'
 import { fillAuditLog } from './audit-world.ts'

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 
 /** CPU seconds of the process itself, and of all processes below it, such as the embedded PostgreSQL. */
-export type Cpu = { own: number; below: number }
+type Cpu = { own: number; below: number }
 
 /**
  * The CPU time used so far; NaN where there is no /proc. Per request it is the most stable figure on a shared

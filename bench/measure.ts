@@ -110,9 +110,9 @@ export async function prepare(
   await generateWorld(client, { cells, passwordHash: await createPasswords(hashing).hash(password) })
   const keys = await keptKeys(dataDir, 'cookie_keys')
   const indexes = Array.from({ length: options.sessions }, (_, index) => index)
-  const cookies = await openSessions(client, indexes, { keys })
+  const cookies = await openSessions(client, indexes, keys)
   const others = Array.from({ length: bystanderCount }, (_, index) => indexes.length + index)
-  const bystanders = await openSessions(client, others, { keys })
+  const bystanders = await openSessions(client, others, keys)
   // As autovacuum does after a minute; until then each login scans the table of sessions.
   await client.query('analyze auth_session')
   const visible = await client.query<{ id: string }>(

@@ -142,7 +142,7 @@ async function setUp() {
   await generateWorld(client, { cells: Number(flags.cells) })
   const keys = await keptKeys(dataDir, 'cookie_keys')
   const indexes = Array.from({ length: sessions }, (_, index) => index)
-  const cookies = await openSessions(client, indexes, { keys })
+  const cookies = await openSessions(client, indexes, keys)
   const database_url = toUrl(connection)
   const service = await createService({ database_url, cookie_keys: [...keys], log: silentLog })
   started.add(() => service.close())

@@ -14,10 +14,8 @@ import { races, raceWorld, runRace } from '../test/helpers/races.ts'
  */
 const { values: flags } = parseArgs({
   options: {
-    rounds: {
-      type: 'string',
-      default: '500',
-    } /** Races whose name contains one of these comma-separated texts. */,
+    rounds: { type: 'string', default: '500' },
+    /** Races whose name contains one of these comma-separated texts. */
     only: { type: 'string', default: '' },
   },
 })

@@ -69,7 +69,7 @@ try {
   const cookies = await openSessions(
     client,
     Array.from({ length: sessions }, (_, index) => index),
-    { keys },
+    keys,
   )
   await client.query('vacuum (analyze)')
   const visible = await client.query(

@@ -192,7 +192,7 @@ async function makeWorld(connection: pg.ClientConfig, template: string, cells: n
     await client.end()
     await service.close()
   })
-  const opened = await openSessions(client, callers.map(indexOf), { keys })
+  const opened = await openSessions(client, callers.map(indexOf), keys)
   const cookies = new Map<string, string>(callers.map((name, at) => [name, opened[at] as string]))
   return Object.assign(world, { service, cookies })
 }

@@ -10,7 +10,7 @@ import { insertAudit, insertEdges, insertShapes, type ShapeName } from './world-
  * cells and hold most grants. 30 % of the cells are public, 2 % deleted, 1 % system cells; 2 % have a path, and so
  * have the oldest 2 %. With `relations` it also has edges, an audit row for every cell, and the cells of `shapeId`.
  */
-export type WorldOptions = { cells: number; seed?: number; passwordHash?: string; relations?: boolean }
+type WorldOptions = { cells: number; seed?: number; passwordHash?: string; relations?: boolean }
 
 /** Callers with a known role in every world. */
 export const callers = [
@@ -37,7 +37,7 @@ export const idOf = (
     .update(`${what}:${index}`)
     .digest('hex')
     .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
-export const accountsOf = (cells: number): number => Math.max(1000, Math.floor(cells / 100))
+const accountsOf = (cells: number): number => Math.max(1000, Math.floor(cells / 100))
 
 /** The index of the first cell that no named caller owns; `owner` owns many, the other callers none. */
 const firstOrdinary = callers.length
@@ -171,7 +171,7 @@ async function dropIndexes(client: pg.Client): Promise<string[]> {
 export async function openSessions(
   client: pg.Client,
   indexes: readonly number[],
-  cookie: { keys: readonly string[]; hostPrefix?: boolean },
+  keys: readonly string[],
 ): Promise<string[]> {
   const tokens = indexes.map(() => randomToken())
   const { rows } = await client.query<{ id: string; expires_at: string }>(
@@ -181,10 +181,7 @@ export async function openSessions(
     [tokens.map(sessionIdOf), indexes.map((index) => idOf('account', index))],
   )
   const expires = new Map(rows.map((row) => [row.id, row.expires_at]))
-  const issuer = createSessionCookie(createKeyRing(cookie.keys), {
-    secure: true,
-    hostPrefix: cookie.hostPrefix ?? false,
-  })
+  const issuer = createSessionCookie(createKeyRing(keys), { secure: true, hostPrefix: false })
   return tokens.map((token) => {
     const value = issuer.issue(token, expires.get(sessionIdOf(token)) as string)
     return value.slice(0, value.indexOf(';'))

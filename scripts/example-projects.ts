@@ -60,7 +60,7 @@ export async function runFrameworks(place: Place, tarball: string): Promise<void
 }
 
 /** Installs what the `package.json` of a directory asks for, with the tarball in place of the published package. */
-export async function installPackage(directory: string, tarball: string): Promise<void> {
+async function installPackage(directory: string, tarball: string): Promise<void> {
   const path = join(directory, 'package.json')
   const manifest = JSON.parse(await readFile(path, 'utf8'))
   manifest.dependencies.cellkeep = `file:${tarball}`

@@ -53,7 +53,7 @@ export const hasPending = (changelog: string): boolean => {
   return after !== undefined && after.split(/^## /m, 1)[0]?.trim() !== ''
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (import.meta.main) {
   const root = fileURLToPath(new URL('..', import.meta.url))
   const { positionals, values } = parseArgs({
     allowPositionals: true,

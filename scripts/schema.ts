@@ -88,7 +88,7 @@ const functionsQuery = `
    where p.pronamespace = current_schema()::regnamespace
    order by p.proname collate "C", pg_get_function_identity_arguments(p.oid)`
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (import.meta.main) {
   const { startCluster } = await import('../src/testing/cluster.ts')
   const cluster = await startCluster()
   const client = new pg.Client(cluster.connection)

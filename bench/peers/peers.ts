@@ -7,7 +7,7 @@ import type { Target } from '../measure.ts'
 import { ask, type Started } from '../processes.ts'
 
 /** What a peer can do: complete requests by the name of the work. */
-export type Peer = { name: string; target: Target; requests: Record<string, string[]> }
+type Peer = { name: string; target: Target; requests: Record<string, string[]> }
 
 const scripts = { 'better-auth': 'better-auth.js', 'Parse Server': 'parse-server.js' }
 

@@ -1,5 +1,4 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
@@ -35,14 +34,6 @@ export function need(program: string, debian = program): void {
 }
 
 export const run = promisify(execFile)
-
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 /** Waits for what has no event of its own; rejects after `seconds`. */
 export async function until(what: string, isTrue: () => Promise<boolean>, seconds = 30): Promise<void> {

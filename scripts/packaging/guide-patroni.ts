@@ -8,8 +8,9 @@ import { retry } from '../../src/client/retry.ts'
 import { stopPostgres } from '../../src/embedded/postgres-process.ts'
 import { databaseUser } from '../../src/embedded/user.ts'
 import { signalServer } from '../../test/embedded.ts'
+import { freePort } from '../../test/helpers/free-port.ts'
 import { workspace } from '../../test/helpers/server-process.ts'
-import { type Check, freePort, need, packaging, root, run, until } from './check.ts'
+import { type Check, need, packaging, root, run, until } from './check.ts'
 import { blockOf, cellkeepIn, oldNode } from './guide.ts'
 
 /** The commands of docs/operations.md that lead from one embedded node to three on a Patroni cluster. */

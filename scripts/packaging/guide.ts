@@ -5,8 +5,9 @@ import { chmod, chown, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { createClient } from '../../src/client/client.ts'
 import { databaseUser } from '../../src/embedded/user.ts'
+import { freePort } from '../../test/helpers/free-port.ts'
 import { bootstrap, startServer, workspace } from '../../test/helpers/server-process.ts'
-import { type Check, freePort, root, run, until } from './check.ts'
+import { type Check, root, run, until } from './check.ts'
 import { binaries } from './recovery.ts'
 
 /** The commands that a page marks with this name. */

@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Check, freePort, NotRun, packaging, root, run, until } from './check.ts'
+import { freePort } from '../../test/helpers/free-port.ts'
+import { type Check, NotRun, packaging, root, run, until } from './check.ts'
 
 /** The user of the image. */
 const uid = 10001

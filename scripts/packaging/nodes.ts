@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { randomToken } from '../../src/auth/secrets.ts'
 import { cloneDatabase, startCluster, toUrl } from '../../src/testing/cluster.ts'
+import { freePort } from '../../test/helpers/free-port.ts'
 import {
   type Environment,
   runCellkeep,
@@ -9,7 +10,6 @@ import {
   startServer,
   workspace,
 } from '../../test/helpers/server-process.ts'
-import { freePort } from './check.ts'
 
 export const keeper = { username: 'ada', password: 'correct horse battery' }
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { Broken, cookieKeys, read } from '../config/kinds.ts'
+import { Broken, keyList, read } from '../config/kinds.ts'
 import { StartError } from '../errors.ts'
 import { createPrivateFile, readPrivateFile } from '../files/private-file.ts'
 import { randomToken } from './secrets.ts'
@@ -32,7 +32,7 @@ export async function keptKeys(dataDir: string, ring: KeptRing): Promise<readonl
     file = await readPrivateFile(path)
   }
   if ('problem' in file) throw unusable(ring, path, file.problem, file.remedy)
-  const { rule, text } = cookieKeys()
+  const { rule, text } = keyList()
   const keys = read(rule, text, file.content)
   if (keys instanceof Broken) throw unusable(ring, path, keys.rule)
   return keys

@@ -25,11 +25,11 @@ import { yieldBehind } from './priority.ts'
 import { onStandby } from './standby.ts'
 import { paced, zipped } from './zipped.ts'
 
-export type BackedUp = { tables: number; rows: number; bytes: number }
+type BackedUp = { tables: number; rows: number; bytes: number }
 /** Called with the rows written so far, their estimated total and the table being read. */
-export type OnRows = (written: number, of: number, table: string) => void
+type OnRows = (written: number, of: number, table: string) => void
 
-export type BackupOptions = {
+type BackupOptions = {
   /** A new file, or a stream that stays open. */
   to: string | Writable
   version: string

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { migrationNames } from '../db/migration/migrate.ts'
+import { migrationNames } from '../db/migration/steps.ts'
 import { isDiskFull, isServerFault, isUnreachable, withoutValues } from '../db/servers/failure.ts'
 import { StartError } from '../errors.ts'
 import { end, type Header, header, marker, type TableStart, tableEnd, tableStart } from './format.ts'

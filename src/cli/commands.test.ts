@@ -1,10 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type Said, shell } from '../../test/helpers/shell.ts'
 import { createClient } from '../client/client.ts'
+import type { Operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
+import { operations } from '../operations.ts'
 import { scenario, testService } from '../testing/index.ts'
 
 const roles = [{ name: 'teacher', grant_paths: ['admin'] }]
@@ -13,17 +15,27 @@ const room = '22222222-2222-2222-2222-222222222222'
 const nobody = '11111111-1111-1111-1111-111111111111'
 const password = 'a long password'
 
-let cellkeep: (args: readonly string[], input?: string) => Promise<Said>
 const cwd = await mkdtemp(join(tmpdir(), 'ck-cmd-'))
 const weak = { env: 'development', argon2: '8,1,1' }
 await writeFile(join(cwd, 'cellkeep.config.json'), JSON.stringify({ ...weak, roles, scope_kinds }))
 const test = await testService({ roles, scope_kinds })
-cellkeep = shell({ CELLKEEP_DATABASE_URL: test.databaseUrl }, cwd)
+const run = shell({ CELLKEEP_DATABASE_URL: test.databaseUrl }, cwd)
 afterAll(async () => {
   await test.close()
   await rm(cwd, { recursive: true })
 })
 
+const declared = Object.values(operations as unknown as Record<string, Operation>)
+  .flatMap(({ command }) => (command ? [command.name] : []))
+  .sort((a, b) => b.length - a.length)
+const succeeded = new Set<string | undefined>()
+const cellkeep = async (args: readonly string[], input?: string): Promise<Said> => {
+  const said = await run(args, input)
+  // The longest name: `account factors --clear` is not `account factors`.
+  if (said.code === 0)
+    succeeded.add(declared.find((name) => name.split(' ').every((word) => args.includes(word))))
+  return said
+}
 /** Runs a command that must succeed; resolves to its JSON lines. */
 const json = async (args: string[], input?: string): Promise<Record<string, unknown>[]> => {
   const { code, stdout, stderr } = await cellkeep([...args, '--json'], input)
@@ -54,6 +66,12 @@ const rows = (...types: string[]) => ({
 describe('each command that changes something leaves exactly its row', () => {
   const via = { metadata: { via: 'cli' } }
 
+  // Before there is an account.
+  it('bootstrap-token', async () => {
+    const reset = () => one(['bootstrap-token', 'reset'])
+    expect(await scenario(test, reset)).toEqual({ path: join(cwd, '.cellkeep', 'bootstrap_token') })
+  })
+
   it('account', async () => {
     const create = () =>
       one(['account', 'create', '--username', 'Grace', '--email', 'g@x.io'], `${password}\n`)
@@ -71,6 +89,10 @@ describe('each command that changes something leaves exactly its row', () => {
     )
     await test.client().account.login({ username: 'grace', password: 'another long one' })
     expect(await change(['verify-email', 'grace'], 'account_update')).toMatchObject({ changed: true })
+    for (const name of ['hopper', 'grace'])
+      expect(await change(['set-username', id, name], 'account_update')).toMatchObject({ username: name })
+    expect(await change(['factors', id])).toMatchObject({ password: true, second_factor: false })
+    expect(await change(['factors', id, '--clear'])).toMatchObject({ totp: false, passkeys: 0 })
     await change(['set-email', 'grace', 'new@x.io'], 'account_update')
     await change(['set-email', id, '--none'], 'account_update')
     expect(await one(['account', 'show', id])).toMatchObject({ account: { email: null } })
@@ -157,6 +179,8 @@ describe('each command that changes something leaves exactly its row', () => {
     })
     expect(await run(['session', 'revoke', String(session?.id)])).toMatchObject({ revoked: false })
     expect(await run(['token', 'revoke', token_id], 'token_revoke')).toMatchObject({ revoked: true })
+    await one(['token', 'create', ada.username, '--name', 'Nightly', '--scope', 'full', '--eternal'])
+    expect(await run(['token', 'revoke-all', ada.username], 'token_revoke_all')).toMatchObject({ count: 1 })
     expect(await run(['session', 'revoke-all', ada.username])).toMatchObject({ count: 0 })
     await one(['session', 'revoke-all', '--everyone'])
     const bob = await test.account()
@@ -332,6 +356,12 @@ describe('what is said', () => {
     )
     expect(await wrong('help', 'account', 'lst')).toMatch(/did you mean list\?/)
     expect(await wrong('audit', 'export', '--since-seq', 'x')).toMatch(/--since-seq takes a whole number/)
+    expect(await wrong('account', 'list', '--query')).toMatch(/^--query needs a value\. /)
+    expect(await wrong('account', 'list', '--query', '--json')).toContain('--query needs a value. ')
+    expect(await wrong('account', 'set-email', 'ada')).toMatch(/^Give one of: ADDRESS \| --none\.\n/)
+    expect(await wrong('settings', 'set', 'signup', 'true')).toMatch(
+      /^Write open_signup instead of "signup"\./,
+    )
   })
 })
 
@@ -366,4 +396,23 @@ it('cleanup says what it did', async () => {
     removed_audit_rows: 0,
     expired_offers: 0,
   })
+})
+
+/** Tests of commands that need more than this service, such as messages. */
+const elsewhere: Readonly<Record<string, readonly string[]>> = {
+  'src/delivery/commands.test.ts': [
+    ...['account reset-link', 'account secure', 'ticket list', 'ticket revoke', 'invite send'],
+    ...['mail list', 'mail show', 'mail test', 'keys reseal'],
+  ],
+  'src/cli/unlock.test.ts': ['account unlock'],
+  'src/cli/nodes.test.ts': ['nodes'],
+}
+
+it('every command of an operation is run above, or elsewhere', async () => {
+  const others = Object.values(elsewhere).flat()
+  expect(declared.filter((name) => !succeeded.has(name)).sort()).toEqual(others.sort())
+  for (const [file, names] of Object.entries(elsewhere)) {
+    const text = await readFile(file, 'utf8')
+    expect(names.filter((name) => !text.includes(name))).toEqual([])
+  }
 })

@@ -123,9 +123,9 @@ describe('account import', () => {
   })
 
   it.each([
-    [['missing.jsonl'], 1, /missing\.jsonl cannot be read: ENOENT/],
+    [['missing.jsonl'], 1, /missing\.jsonl does not exist\. Name a file/],
     [['.'], 1, /cannot be read: EISDIR/],
-    [[], 2, /An argument is missing/],
+    [[], 2, /^FILE is missing\.\n/],
     [['a.jsonl', '--on-conflict', 'merge'], 2, /--on-conflict is skip or fail/],
     [['a.jsonl', '--firebase-params', 'a.jsonl'], 2, /must be a JSON object with base64_signer_key/],
   ])('%j says what is wrong', async (args, expected, message) => {

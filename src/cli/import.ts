@@ -25,7 +25,7 @@ const options = {
 export const accountImport = subcommand('account', {
   name: 'import',
   usage:
-    'FILE.jsonl [--source NAME] [--dry-run] [--on-conflict skip|fail] [--firebase-params FILE] [--report FILE]',
+    'FILE [--source NAME] [--dry-run] [--on-conflict skip|fail] [--firebase-params FILE] [--report FILE]',
   args: 1,
   summary: 'Import the users of another system as accounts, with their password hashes.',
   details:
@@ -131,7 +131,7 @@ async function firebaseParams(
 const unreadable = (file: string, error: NodeJS.ErrnoException): StartError =>
   new StartError(
     'unreadable',
-    `${file} cannot be read: ${error.code}. Name a file that this user may read.`,
+    `${file} ${error.code === 'ENOENT' ? 'does not exist' : `cannot be read: ${error.code}`}. Name a file that this user may read.`,
     1,
     { cause: error },
   )

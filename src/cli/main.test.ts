@@ -9,7 +9,8 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Said, shell } from '../../test/helpers/shell.ts'
 import { sql } from '../db/db.ts'
-import { migrate, migrationNames } from '../db/migration/migrate.ts'
+import { migrate } from '../db/migration/migrate.ts'
+import { migrationNames } from '../db/migration/steps.ts'
 import { testService } from '../testing/index.ts'
 import { version } from '../wire/version.ts'
 
@@ -184,12 +185,7 @@ describe('with --json whatever ends a command is one object on standard error', 
     [['account', 'list'], { CELLKEEP_DATABASE_URL: 'mysql://x' }, 78, { reason: 'configuration' }],
     [['account', 'show'], {}, 2, { reason: 'wrong_usage', usage: ['cellkeep account show REF'] }],
     [['settings'], {}, 2, { reason: 'wrong_usage', message: 'A command word is missing.' }],
-    [
-      ['config', 'check'],
-      {},
-      2,
-      { reason: 'wrong_usage', message: '`config` takes no arguments but --json.' },
-    ],
+    [['config', 'check'], {}, 2, { reason: 'wrong_usage', message: 'Too many arguments.' }],
     [['acount'], {}, 2, { reason: 'wrong_usage', message: expect.stringContaining('mean account?') }],
     [['account', 'shwo'], {}, 2, { reason: 'wrong_usage', message: expect.stringContaining('mean show?') }],
   ] as const)('%j', async (words, env, code, error) => {

@@ -136,7 +136,7 @@ export const entry = (check: (entry: string) => string | undefined) =>
     if (message !== undefined) context.addIssue({ code: 'custom', message })
   })
 
-export const cookieKeys = () =>
+export const keyList = () =>
   list(
     'a comma-separated list of different keys, each at least 32 characters',
     z

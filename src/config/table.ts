@@ -5,10 +5,10 @@ import { getHeapStatistics } from 'node:v8'
 import { z } from 'zod'
 import { checkNetwork, isLoopbackHost } from './ip.ts'
 import {
-  cookieKeys,
   entry,
   flag,
   hostName,
+  keyList,
   list,
   lowerCase,
   matching,
@@ -120,13 +120,13 @@ const serving = {
 }
 
 const browser = {
-  cookie_keys: setting(orUnset(cookieKeys()), {
+  cookie_keys: setting(orUnset(keyList()), {
     default: null,
     shown: 'embedded database: generated once in `<data dir>/cookie_keys`; PostgreSQL: required',
     secret: true,
     doc: 'The first key signs session cookies; all keys verify them. `cellkeep keys generate` makes a key.',
   }),
-  secret_keys: setting(orUnset(cookieKeys()), {
+  secret_keys: setting(orUnset(keyList()), {
     default: null,
     shown: 'embedded database: generated once in `<data dir>/secret_keys`; PostgreSQL: unset',
     secret: true,

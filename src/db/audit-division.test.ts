@@ -2,7 +2,8 @@ import type pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { describeSchema } from '../../scripts/schema.ts'
 import { emptyDatabase } from '../../test/fresh-database.ts'
-import { migrate, migrationNames } from './migration/migrate.ts'
+import { migrate } from './migration/migrate.ts'
+import { migrationNames } from './migration/steps.ts'
 
 const steps = migrationNames()
 const before = steps.slice(0, steps.indexOf('0025_audit_inbox'))

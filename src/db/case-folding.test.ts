@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { emptyDatabase } from '../../test/fresh-database.ts'
 import { fold, foldName } from '../accounts/formats.ts'
-import { migrate, migrationNames } from './migration/migrate.ts'
+import { migrate } from './migration/migrate.ts'
+import { migrationNames } from './migration/steps.ts'
 
 /** The keys that versions before step 0009 stored. */
 const formerFold = (text: string): string =>

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { emptyDatabase } from '../../test/fresh-database.ts'
-import { migrate, migrationNames } from './migration/migrate.ts'
+import { migrate } from './migration/migrate.ts'
+import { migrationNames } from './migration/steps.ts'
 
 test('grants that were given before have the path of their cell', async () => {
   const database = await emptyDatabase()

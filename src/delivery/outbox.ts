@@ -26,7 +26,7 @@ type Queued = {
 }
 
 /** A message with a link, which is sealed. It is tried until the link expires. */
-export type QueuedLink = Queued & {
+type QueuedLink = Queued & {
   purpose: TicketPurpose
   ticket_id: string
   to: string

@@ -33,21 +33,20 @@ export async function findBinaries(options: BinariesOptions): Promise<Binaries> 
   if (process.platform === 'win32')
     throw missing(`The embedded database does not run on Windows. To go on, ${otherWays.split(', or')[0]}.`)
   if (options.postgresBin !== undefined) return namedBinaries(options.postgresBin, options.user)
-  const tried: string[] = []
+  let why = `no PostgreSQL is bundled for ${process.platform}-${process.arch}`
   const bundled = await bundledBinaries(options).catch((error: Error) => {
-    tried.push(`the bundled PostgreSQL does not run (${error.message})`)
+    why = `the bundled PostgreSQL does not run (${error.message})`
     return undefined
   })
   if (bundled !== undefined) return bundled
-  if (tried.length === 0) tried.push(`no PostgreSQL is bundled for ${process.platform}-${process.arch}`)
   for (const bin of machineDirectories()) {
     const found = await inspect(bin, {}, options.user).catch(() => undefined)
     if (found === undefined || found.major < oldestMajor) continue
-    options.onNotice?.(`Using PostgreSQL ${found.major} of ${bin}: ${tried.join(', ')}`)
+    options.onNotice?.(`Using PostgreSQL ${found.major} of ${bin}: ${why}`)
     return found
   }
   throw missing(
-    `There is no PostgreSQL for the embedded database: ${tried.join(', ')}, and there is none in the PATH or in /usr/lib/postgresql. To go on, ${otherWays}.`,
+    `There is no PostgreSQL for the embedded database: ${why}, and there is none in the PATH or in /usr/lib/postgresql. To go on, ${otherWays}.`,
   )
 }
 
@@ -59,7 +58,9 @@ async function namedBinaries(bin: string, user: DatabaseUser | undefined): Promi
     )
   })
   if (found.major >= oldestMajor) return found
-  throw missing(`CELLKEEP_POSTGRES_BIN=${bin} holds PostgreSQL ${found.major}: ${otherWays}`)
+  throw missing(
+    `CELLKEEP_POSTGRES_BIN=${bin} holds PostgreSQL ${found.major}, which is too old: ${otherWays}.`,
+  )
 }
 
 async function bundledBinaries({ libDir, user, ...options }: BinariesOptions): Promise<Binaries | undefined> {

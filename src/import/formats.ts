@@ -52,7 +52,7 @@ const Firebase = z.strictObject({ hash: z.string().max(1024), salt: z.string().m
 export const ForeignPassword = z.union([z.string().min(1).max(1024), Firebase, Keycloak])
 export type ForeignPassword = z.output<typeof ForeignPassword>
 
-export type Unusable = 'hash_unsupported' | 'hash_too_costly'
+type Unusable = 'hash_unsupported' | 'hash_too_costly'
 
 /** The text that is stored for a hash of another system. */
 export function storedHash(

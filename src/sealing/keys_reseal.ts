@@ -1,4 +1,4 @@
-import { operation } from '../core/operation.ts'
+import { counted, operation } from '../core/operation.ts'
 import { countUnderOldKeys, reseal } from './reseal.ts'
 
 export const resealSecrets = operation({
@@ -10,8 +10,6 @@ export const resealSecrets = operation({
   command: {
     name: 'keys reseal',
     phrase: ({ resealed, left }) =>
-      left === 0
-        ? `Re-encrypted ${resealed} secrets. The older keys are no longer needed.`
-        : `Re-encrypted ${resealed} secrets. No key decrypts the other ${left}.`,
+      `${counted(resealed, 'secret')} re-encrypted. ${left === 0 ? 'The older keys are no longer needed.' : `No key decrypts the other ${left}.`}`,
   },
 })

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { tokenOf } from '../../test/helpers/outbox.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { operate } from '../core/operate.ts'
 import { sql } from '../db/db.ts'
@@ -23,7 +24,6 @@ const make = (
       ...{ created_by: null, detail: work.detail },
     }),
   )
-const tokenOf = (link: string): string => link.slice(link.indexOf('#ticket=') + 8)
 const find = (link: string) => findTicket(app, tokenOf(link), ['password_reset'])
 const gone = { data: { reason: 'ticket_not_found' } }
 

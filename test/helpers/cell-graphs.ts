@@ -3,7 +3,7 @@ import type { TestAccount, TestService } from '../../src/testing/index.ts'
 import { cellRow, fieldRow, itemRow } from './cell-rows.ts'
 
 /** The ids of cells by name. */
-export type Graph = Record<string, string>
+type Graph = Record<string, string>
 
 /**
  * Inserts cells of `created_by` that hold their name as data; `cells` overrides columns. Of the edges between them,

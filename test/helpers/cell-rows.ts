@@ -3,7 +3,7 @@ import type { TestService } from '../../src/testing/index.ts'
 
 type Test = Pick<TestService, 'service'>
 
-export type CellRow = {
+type CellRow = {
   id?: string
   kind?: string | null
   visibility?: 'private' | 'public'

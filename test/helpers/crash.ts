@@ -5,7 +5,7 @@ import { bootstrap, databaseOf, firstAccount, type ServerProcess, startServer } 
 
 /** The target of `kill -9` while writes are running. */
 export const victims = ['server', 'database', 'both'] as const
-export type Victim = (typeof victims)[number]
+type Victim = (typeof victims)[number]
 
 export type Round = { acknowledged: number; refused: number; recoveredMs: number }
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 /** A proxy between a client and a service that cuts its connections when told to. */
-export type CuttingProxy = {
+type CuttingProxy = {
   readonly url: string
   /** Closes every connection after the bytes received so far; returns how many. */
   cut(): number

@@ -6,8 +6,8 @@ import { type Contender, credentials, type Outcome, only, race, rows } from './r
 import { codeOf, firstStep, type Guarded, guarded, secondStep } from './totp.ts'
 
 /** Two nodes on one database, without limits. */
-export type FactorWorld = { near: TestService; far: TestService; close(): Promise<void> }
-export type FactorRace = (world: FactorWorld) => Promise<Outcome>
+type FactorWorld = { near: TestService; far: TestService; close(): Promise<void> }
+type FactorRace = (world: FactorWorld) => Promise<Outcome>
 
 const unlimited = Object.fromEntries(
   ['login_ip', 'login_account', 'second_factor', 'credential', 'admin_write', 'account'].map((name) => [

@@ -4,7 +4,7 @@ import type { TestAccount, TestService } from '../../src/testing/index.ts'
 /** A row as a follower reads it; those of the writers have the type `followed`. */
 export type Heard = { seq: number; event_type: string; metadata: Record<string, unknown> | null }
 
-export type Ear = {
+type Ear = {
   hear(row: Heard): void
   /** True once the last writer has finished. */
   isOver(): boolean
@@ -22,7 +22,7 @@ export type Followed = {
   faults: string[]
 }
 
-export type FollowOptions = { rows: number; writers?: number; rowsPerTransaction?: number }
+type FollowOptions = { rows: number; writers?: number; rowsPerTransaction?: number }
 
 /** Runs followers beside transactions that commit in the reverse order of their writes; every fifth rolls back. */
 export async function follow(

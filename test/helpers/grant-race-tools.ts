@@ -15,7 +15,7 @@ export type Came = { reason: string; answer: Record<string, unknown> }
 export type Contender = () => Promise<unknown>
 
 /** The contenders of a race and its allowed outcomes; `judge` returns the outcome, for counting. */
-export type Staged = {
+type Staged = {
   contenders: Contender[]
   /** Throws if the outcomes are not allowed, or if the stored state does not follow from them. */
   judge(came: Came[]): Promise<string> | string
@@ -24,7 +24,7 @@ export type GrantRace = (world: TestService) => Promise<Staged>
 
 export const operator = { via: 'race' }
 
-export type GrantRaceWorld = {
+type GrantRaceWorld = {
   world: TestService
   /** Closes it; resolves to the number of deadlocks that PostgreSQL resolved in all its races. */
   close(): Promise<number>

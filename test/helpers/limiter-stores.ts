@@ -7,7 +7,7 @@ import type { TestService } from '../../src/testing/index.ts'
 export const stores = ['memory', 'postgres'] as const
 export type Store = (typeof stores)[number]
 
-export type TestLimiter = {
+type TestLimiter = {
   limiter: Limiter
   /** The clock of the limiter; only the test moves it. */
   clock: { ms: number }

@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 
 /** A message as a mail server received it. */
-export type Received = { from: string; to: string[]; raw: string; text: string; link: string | undefined }
+type Received = { from: string; to: string[]; raw: string; text: string; link: string | undefined }
 
 export type MailServer = {
   /** `smtp://127.0.0.1:port` */

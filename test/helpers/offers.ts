@@ -47,7 +47,7 @@ export const expire = ({ service }: Test, role_grant_id: string): Promise<unknow
 export const removeActor = ({ service }: Test, actor_id: string): Promise<unknown> =>
   service.app.db.run(sql`update actor set deleted_at = now() where id = ${actor_id}::uuid`)
 
-export type StoredGrant = {
+type StoredGrant = {
   id: string
   role: string
   granted_by: string | null

@@ -1,7 +1,7 @@
 import { sql } from '../../src/db/db.ts'
 import type { TestService } from '../../src/testing/index.ts'
 
-export type OutboxRow = {
+type OutboxRow = {
   id: string
   purpose: string
   notice: string | null

@@ -2,7 +2,7 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { migrationsDirectory } from '../../src/db/migration/migrate.ts'
+import { migrationsDirectory } from '../../src/db/migration/steps.ts'
 
 /** A copy of the package's migrations with additional steps; a text without a declaration is of the kind `expand`. */
 export function withSteps(steps: Record<string, string>): string {

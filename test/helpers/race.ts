@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 
 /** The other side of a race: a connection of the test that holds locks until it commits. */
-export type Rival = {
+type Rival = {
   query: pg.Client['query']
   /** Resolves once this many other connections of the database wait for a lock. */
   blocks(count: number): Promise<void>

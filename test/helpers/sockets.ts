@@ -30,7 +30,7 @@ export type TestSocket = {
   close(): Promise<void>
 }
 
-export type Carrier = Record<string, string>
+type Carrier = Record<string, string>
 
 /** Opens a socket; rejects with `RefusedUpgrade` if the server refuses. */
 export async function openSocket(url: string, headers: Carrier = {}, path = '/api/ws'): Promise<TestSocket> {

@@ -3,7 +3,7 @@ import type { TestService } from '../../src/testing/index.ts'
 import { cuttingProxy } from './cutting-proxy.ts'
 import type { Follower } from './followers.ts'
 
-export type StreamFollowing = {
+type StreamFollowing = {
   headers: Record<string, string>
   /** The number of times its connection is cut, spread evenly over this many rows. */
   reconnects: number

@@ -1,28 +1,31 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { migratedDatabase } from '../../../test/fresh-database.ts'
 import { shell } from '../../../test/helpers/shell.ts'
+import type { Environment } from '../../config/reading.ts'
 import { toUrl } from '../../testing/cluster.ts'
 
-it('a backup of a database of one’s own names no file of keys, as there is none', async () => {
+it('a backup of a database of one’s own names the places of the keys as they were set', async () => {
   await using database = Object.assign(await migratedDatabase(), {
     [Symbol.asyncDispose]: () => database.drop(),
   })
   const cwd = await mkdtemp(join(tmpdir(), 'ck-bak-'))
-  const cellkeep = shell(
-    {
-      CELLKEEP_DATABASE_URL: toUrl({ ...database.connection, schema: undefined }),
-      CELLKEEP_COOKIE_KEYS: 'k'.repeat(32),
-    },
-    cwd,
+  const CELLKEEP_DATABASE_URL = toUrl({ ...database.connection, schema: undefined })
+  const key = 'k'.repeat(32)
+  const kept = async (to: string, keys: Environment): Promise<string | undefined> => {
+    const { stdout } = await shell({ CELLKEEP_DATABASE_URL, ...keys }, cwd)(['backup', to])
+    return /: keep (.*) too\.$/m.exec(stdout)?.[1]
+  }
+  expect(await kept('one', { CELLKEEP_COOKIE_KEYS: key })).toBe(
+    'the value of CELLKEEP_COOKIE_KEYS and the value of CELLKEEP_SECRET_KEYS, if the server has one,',
   )
-  const { code, stdout } = await cellkeep(['backup', 'all'])
-  expect(code).toBe(0)
-  expect(stdout).toContain(
-    'keep the value of CELLKEEP_COOKIE_KEYS and the value of CELLKEEP_SECRET_KEYS, if the server has one, too.',
+  await writeFile(join(cwd, 'keys'), key)
+  const config = join(cwd, 'cellkeep.config.json')
+  await writeFile(config, JSON.stringify({ secret_keys: key }))
+  expect(await kept('two', { CELLKEEP_COOKIE_KEYS_FILE: 'keys' })).toBe(
+    `the file that CELLKEEP_COOKIE_KEYS_FILE names and secret_keys in ${config}`,
   )
-  expect(stdout).not.toContain('.cellkeep')
   await rm(cwd, { recursive: true })
 })

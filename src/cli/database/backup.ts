@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { writeBackup } from '../../backup/backup.ts'
 import { restoreBackup } from '../../backup/restore.ts'
-import type { Config } from '../../config/config.ts'
+import type { Config, ParsedConfig } from '../../config/config.ts'
 import { parseDatabaseUrl } from '../../config/database-url.ts'
 import { loadConfig } from '../../config/file.ts'
 import { envName } from '../../config/reading.ts'
@@ -33,7 +33,7 @@ export const backup = command({
     const isStream = name === '-'
     const file = isStream ? name : resolve(io.cwd, name)
     const interrupt = new AbortController()
-    const work = async ({ config, connection }: Opened): Promise<void> => {
+    const work = async ({ parsed, config, connection }: Opened): Promise<void> => {
       // Only now: a database that was started for the backup may go on serving others, and must not inherit the low
       // priority.
       await io.yield?.()
@@ -52,16 +52,11 @@ export const backup = command({
         })
       const told = out.json ? { everySeconds: 1, fields: { file } } : {}
       const done = await withProgress(io, 'rows', write, told)
-      // With a database of the operator's own no key file is read, and the servers may have another environment.
-      const place = (key: 'cookie_keys' | 'secret_keys'): string =>
-        config[key] || config.database_url !== null
-          ? `the value of ${envName(key)}${config[key] ? '' : ', if the server has one,'}`
-          : join(config.data_dir, key)
       // Standard output is then the backup itself.
       const said = isStream ? createOutput({ stdout: io.stderr }, out.json) : out
       said.result(
         { file, ...done },
-        `Wrote ${done.rows} rows of ${done.tables} tables to ${isStream ? 'standard output' : file} (${done.bytes} bytes). The keys are not in it: keep ${place('cookie_keys')} and ${place('secret_keys')} too.`,
+        `Wrote ${done.rows} rows of ${done.tables} tables to ${isStream ? 'standard output' : file} (${done.bytes} bytes). The keys are not in it: keep ${keysOf(parsed, 'cookie_keys')} and ${keysOf(parsed, 'secret_keys')} too.`,
       )
     }
     // A signal ends a run into standard output at once: no file is left, and a reader that does not read could hold it up.
@@ -73,6 +68,17 @@ export const backup = command({
     await endedBy(interrupt, 'no backup was made', withDatabase(io, work, { interrupt }))
   },
 })
+
+/** Where the keys are that the servers use. */
+function keysOf({ config, sources }: ParsedConfig, key: 'cookie_keys' | 'secret_keys'): string {
+  const name = envName(key)
+  if (config[key] && sources[key] === 'env_file') return `the file that ${name}_FILE names`
+  if (config[key]) return sources[key] === 'file' ? `${key} in ${config.config}` : `the value of ${name}`
+  // With a database of the operator's own no key file is read, and the servers may have another environment.
+  return config.database_url === null
+    ? join(config.data_dir, key)
+    : `the value of ${name}, if the server has one,`
+}
 
 export const restore = command({
   name: 'restore',

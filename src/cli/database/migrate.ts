@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { migrate as runMigrations, withClient } from '../../db/migration/migrate.ts'
 import { type PlannedStep, planned } from '../../db/migration/plan.ts'
 import { compare, readRecords } from '../../db/migration/records.ts'
@@ -124,7 +124,7 @@ const status = subcommand('migrate', {
           const now = await statusOf(client, readSteps())
           out.result(now, phrase(now))
           if (!watch || now.runners.length === 0) return
-          await pause(watchEveryMs)
+          await delay(watchEveryMs)
         }
       }),
     ),

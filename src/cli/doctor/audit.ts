@@ -1,6 +1,6 @@
 import { lossDays } from '../../audit/loss.ts'
 import { type Database, sql } from '../../db/db.ts'
-import type { Finding } from './files.ts'
+import type { Finding } from './finding.ts'
 
 /** Checks whether audit rows can be written, and whether any were lost recently. */
 export async function auditFindings(db: Database): Promise<Finding[]> {
@@ -21,7 +21,7 @@ export async function auditFindings(db: Database): Promise<Finding[]> {
   if (loss)
     findings.push({
       finding: 'audit_rows_lost',
-      what: `${loss.lost_rows} audit rows were lost between ${loss.since} and ${loss.last_at}. Cause of the last loss: ${loss.cause}.`,
+      what: `Audit rows lost between ${loss.since} and ${loss.last_at}: ${loss.lost_rows}. Cause of the last loss: ${loss.cause}.`,
       remedy: `The log of the server lists them. This finding disappears after ${lossDays} days, or with \`delete from audit_loss\`.`,
     })
   return [...findings, ...(await partitionFindings(db))]

@@ -6,7 +6,7 @@ import { missingFeatures } from '../../db/servers/features.ts'
 import { requireSuitable, withTwo } from '../../db/servers/suitable.ts'
 import { StartError } from '../../errors.ts'
 import type { Opened } from '../with-service.ts'
-import type { Finding } from './files.ts'
+import type { Finding } from './finding.ts'
 
 /** Why no node can start with this connection to the database, or on this engine. */
 export async function connectionFindings(opened: Opened): Promise<Finding[]> {

@@ -20,7 +20,7 @@ import {
 } from '../../testing/cluster.ts'
 import { type TestAccount, type TestService, testService } from '../../testing/index.ts'
 import { fileFindings } from './files.ts'
-import { levelOf } from './level.ts'
+import { levelOf } from './finding.ts'
 
 const key = 'Zq3vX9-kLm0_TtYw7bHs4nRd8pGf2cJa'
 const soundSettings = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on', autovacuum: 'on' }
@@ -310,7 +310,7 @@ describe('the audit log', () => {
     await db(loss('now()'))
     expect(await found()).toEqual(['audit_rows_lost'])
     expect((await doctor()).stdout).toMatch(
-      /3 audit rows were lost between 2026-01-02T03:04:05Z .*55P03 locked/,
+      /Audit rows lost between 2026-01-02T03:04:05Z .*: 3\. .*55P03 locked/,
     )
     await db(sql`delete from audit_loss`)
     await db(loss(`now() - interval '8 days'`))

@@ -11,8 +11,8 @@ import type { CommandIo } from '../shell/output.ts'
 import { withProgress } from '../shell/progress.ts'
 import { withDatabase } from '../with-service.ts'
 import { databaseFindings } from './database.ts'
-import { type Finding, type Fix, fileFindings } from './files.ts'
-import { levelOf } from './level.ts'
+import { fileFindings } from './files.ts'
+import { type Finding, type Fix, levelOf } from './finding.ts'
 import { passkeysOff } from './passkeys.ts'
 
 export const doctor = command({
@@ -99,7 +99,8 @@ async function locatedConfig(loaded: ParsedConfig): Promise<Config> {
 function sampleOf({ deep = false, sample }: { deep?: boolean; sample?: string }): number | null {
   if (!deep && sample !== undefined) throw new WrongUsage('--sample needs --deep.')
   const percent = numberIn(sample ?? '100')
-  if (!(percent > 0 && percent <= 100)) throw new WrongUsage('--sample takes a number up to 100.')
+  if (!(percent > 0 && percent <= 100))
+    throw new WrongUsage('--sample takes a percentage above 0, such as 10.')
   return deep ? percent : null
 }
 

@@ -6,12 +6,7 @@ import { spaceOf } from '../../embedded/disk.ts'
 import { databaseUser, sharedUser } from '../../embedded/user.ts'
 import { readPrivateFile } from '../../files/private-file.ts'
 import { ownerRisk } from '../../files/safe-directory.ts'
-
-/** A problem of an installation, and how to fix it. */
-export type Finding = { finding: string; what: string; remedy: string; fix?: Fix }
-
-/** What `--fix` does about it; never changes stored data. */
-export type Fix = { does: string; run(): Promise<unknown> }
+import type { Finding } from './finding.ts'
 
 type Files = Pick<Config, 'data_dir' | 'cookie_keys' | 'database_url' | 'daemon_token_file' | 'disk_reserve'>
 

@@ -2,7 +2,7 @@ import { activeGrant, unendedGrant } from '../../auth/active-grant.ts'
 import { type Database, sql } from '../../db/db.ts'
 import { builtinRoles } from '../../roles/scope.ts'
 import type { Opened } from '../with-service.ts'
-import type { Finding } from './files.ts'
+import type { Finding } from './finding.ts'
 
 /** A role that is not declared opens no method, but cells that are shared with it stay open to its holders. */
 export async function grantFindings(db: Database, { parsed }: Opened): Promise<Finding[]> {

@@ -1,6 +1,6 @@
 import { type Database, sql } from '../../db/db.ts'
 import type { Opened } from '../with-service.ts'
-import type { Finding } from './files.ts'
+import type { Finding } from './finding.ts'
 
 /** Links to providers that are no longer configured admit nobody. */
 export async function linkFindings(db: Database, { parsed }: Opened): Promise<Finding[]> {
@@ -12,7 +12,7 @@ export async function linkFindings(db: Database, { parsed }: Opened): Promise<Fi
   return [
     {
       finding: 'orphaned_links',
-      what: `${links} accounts are linked to a provider that the config file does not name: ${providers.join(', ')}.`,
+      what: `Accounts linked to a provider that the config file does not name (${providers.join(', ')}): ${links}.`,
       remedy:
         'If your application configures it in code, which no command reads, all is well. Else configure the provider again with its former issuer, or send a reset link to people who have no other way to sign in: `cellkeep account reset-link`.',
     },

@@ -5,7 +5,7 @@ import { readPrivateFile } from '../../files/private-file.ts'
 import { countUnderOldKeys } from '../../sealing/reseal.ts'
 import { createSealing } from '../../sealing/sealing.ts'
 import { isOpen } from '../../tickets/tickets.ts'
-import type { Finding } from './files.ts'
+import type { Finding } from './finding.ts'
 
 type Counts = { failed: number; waiting: number; linkless: number }
 
@@ -23,27 +23,27 @@ export async function messageFindings(db: Database, config: Config): Promise<Fin
   add(
     failed,
     'messages_failed',
-    `${failed} messages of the last 7 days could not be delivered.`,
+    `Messages of the last 7 days that could not be delivered: ${failed}.`,
     '`cellkeep mail list --state failed` shows which and why. `cellkeep mail test ADDRESS` tests the transport.',
   )
   add(
     waiting,
     'messages_waiting',
-    `${waiting} messages have been waiting for more than an hour.`,
+    `Messages that have been waiting for more than an hour: ${waiting}.`,
     '`cellkeep mail list --state queued` shows them. Check that the mail server and a Cellkeep server are running.',
   )
   if (config.invite_claim !== 'match')
     add(
       linkless,
       'invites_without_link',
-      `${linkless} open invites have no link, but only the token of a link claims an invite (CELLKEEP_INVITE_CLAIM is ${config.invite_claim}).`,
+      `Open invites without a link: ${linkless}. Only the token of a link claims an invite (CELLKEEP_INVITE_CLAIM is ${config.invite_claim}).`,
       'Send each again with `cellkeep invite send ID`, or delete it.',
     )
   const old = await countUnderOldKeys({ db, sealing: await sealingOf(config) })
   add(
     old,
     'secrets_under_old_keys',
-    `${old} secrets in the database are not encrypted with the first secret key.`,
+    `Secrets in the database that are not encrypted with the first secret key: ${old}.`,
     'Run `cellkeep keys reseal`, and keep the older keys until then. Secrets that remain have lost their key.',
   )
   return findings
@@ -52,6 +52,7 @@ export async function messageFindings(db: Database, config: Config): Promise<Fin
 async function sealingOf({ secret_keys, database_url, data_dir }: Config) {
   if (secret_keys) return createSealing(secret_keys)
   const kept = database_url === null ? await readPrivateFile(join(data_dir, 'secret_keys')) : undefined
-  const keys = kept && 'content' in kept ? kept.content.split(',').map((key) => key.trim()) : []
-  return keys.length > 0 ? createSealing(keys.filter(Boolean)) : null
+  const listed = kept && 'content' in kept ? kept.content.split(',') : []
+  const keys = listed.map((key) => key.trim()).filter(Boolean)
+  return keys.length > 0 ? createSealing(keys) : null
 }

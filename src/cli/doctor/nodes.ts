@@ -2,7 +2,7 @@ import { type Database, sql } from '../../db/db.ts'
 import { connectionLimits } from '../../db/servers/suitable.ts'
 import { skewMaxMs } from '../../nodes/node-row.ts'
 import { type NodeView, readNodes } from '../../nodes/nodes.ts'
-import type { Finding } from './files.ts'
+import type { Finding } from './finding.ts'
 
 /** Connections that must be left for commands and for people. */
 const spare = 5

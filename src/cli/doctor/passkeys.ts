@@ -2,7 +2,7 @@ import type { ParsedConfig } from '../../config/config.ts'
 import { passkeyFaults } from '../../config/passkeys.ts'
 import { counted } from '../../core/operation.ts'
 import { type Database, sql } from '../../db/db.ts'
-import type { Finding } from './files.ts'
+import type { Finding } from './finding.ts'
 
 /** A finding only if a public URL is set: without one, passkeys are not expected to work. */
 export function passkeysOff({ config, sources }: Pick<ParsedConfig, 'config' | 'sources'>): Finding[] {

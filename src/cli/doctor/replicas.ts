@@ -3,7 +3,7 @@ import type { Config } from '../../config/table.ts'
 import type { Database } from '../../db/db.ts'
 import { Behind } from '../../db/servers/replica-fitness.ts'
 import { Unfit } from '../../db/servers/unfit.ts'
-import type { Finding } from './files.ts'
+import type { Finding } from './finding.ts'
 
 /** How long to wait for a replica whose lag is within the allowed one. */
 const patienceMs = 5_000

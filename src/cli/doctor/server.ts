@@ -3,7 +3,7 @@ import { expectedColumns } from '../../db/migration/expected-columns.ts'
 import { withClient } from '../../db/migration/migrate.ts'
 import { bloatedIndexes, reindex, withPartitions } from '../../db/reindex.ts'
 import type { Opened } from '../with-service.ts'
-import type { Finding, Fix } from './files.ts'
+import type { Finding, Fix } from './finding.ts'
 
 /** Smaller tables and indexes are not worth a finding: 4 MB. */
 const pagesMin = 512

@@ -14,12 +14,6 @@ import { meant } from '../../wire/closest.ts'
 import { isPlainObject } from '../../wire/input.ts'
 import type { CommandIo } from '../shell/output.ts'
 
-/** Keeps user and password out of messages. */
-const withoutUser = (url: string): string => {
-  const end = url.lastIndexOf('@')
-  return end < 0 ? url : `${/^https?:\/\//i.exec(url)?.[0] ?? ''}…${url.slice(end)}`
-}
-
 /** A token that `cellkeep login` keeps, by the URL of its server. */
 export type Kept = { token: string; token_id: string; username: string; expires_at: string | null }
 
@@ -39,6 +33,12 @@ export async function serverUrl(io: CommandIo, option: string | undefined): Prom
   const { config } = await loadConfig({ env: io.env, cwd: io.cwd, mode: 'command' })
   const host = ['0.0.0.0', '::'].includes(config.host) ? '127.0.0.1' : config.host
   return httpUrl(host, config.port)
+}
+
+/** Keeps user and password out of messages. */
+const withoutUser = (url: string): string => {
+  const end = url.lastIndexOf('@')
+  return end < 0 ? url : `${/^https?:\/\//i.exec(url)?.[0] ?? ''}…${url.slice(end)}`
 }
 
 /**

@@ -28,8 +28,10 @@ export function group(spec: {
       const form = flagged ?? forms.find((one) => flagsOf(one).length === 0)
       if (form) return await withUsage(forms, args, io, () => form.run(args, io))
       const isNamed = word !== '' && !word.startsWith('-')
-      const unknown = isNamed ? `There is no command "${name} ${word}"${perhaps(word, words)}\n` : ''
-      return wrongUsage(commands, given, io, unknown)
+      const message = isNamed
+        ? `There is no command "${name} ${word}"${perhaps(word, words)}`
+        : 'A command word is missing.'
+      return wrongUsage(commands, given, io, message)
     },
   }
 }

@@ -62,8 +62,9 @@ export function subcommand<const O extends Options = Record<never, never>>(
     run: async (args, io) => {
       const read = parsed(args, options)
       if (Number.isFinite(expected)) {
-        if (read.positionals.length < expected) throw new WrongUsage('An argument is missing.')
-        if (read.positionals.length > expected) throw new WrongUsage('Too many arguments.')
+        const { length } = read.positionals
+        if (length < expected) throw new WrongUsage(`${spec.usage?.split(' ')[length]} is missing.`)
+        if (length > expected) throw new WrongUsage('Too many arguments.')
       }
       const { json, ...values } = read.values as { json?: boolean }
       const out = createOutput(io, json === true)
@@ -84,6 +85,9 @@ function parsed<O extends Options>(args: readonly string[], options: O) {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (!code?.startsWith('ERR_PARSE_ARGS')) throw error
+    const [, bare] = /^Option '(--[\w-]+)[^']*' argument/.exec(message) ?? []
+    if (bare)
+      throw new WrongUsage(`${bare} needs a value. Write one that begins with a dash as ${bare}=VALUE.`)
     const [, unknown] = /^Unknown option '([^']+)'/.exec(message) ?? []
     if (unknown === undefined) throw new WrongUsage(message)
     const names = Object.keys(options).map((name) => `--${name}`)
@@ -125,18 +129,15 @@ export async function withUsage(
   }
 }
 
-/** Prints the usage of commands, after a message if there is one, and returns the exit code of wrong usage. */
+/** Prints a message and the usage of commands, and returns the exit code of wrong usage. */
 export function wrongUsage(
   commands: Pick<Command, 'usage'> | readonly Pick<Command, 'usage'>[],
   args: readonly string[],
   { stderr }: CommandIo,
-  message = '',
+  message: string,
 ): number {
   const usage = [commands].flat().map((one) => `cellkeep ${one.usage}`)
-  if (args.includes('--json'))
-    stderr.write(
-      `${JSON.stringify({ reason: 'wrong_usage', message: message.trim() || 'A command word is missing.', usage })}\n`,
-    )
-  else stderr.write([...(message ? [message] : []), ...usage.map((one) => `Usage: ${one}`), ''].join('\n'))
+  if (args.includes('--json')) stderr.write(`${JSON.stringify({ reason: 'wrong_usage', message, usage })}\n`)
+  else stderr.write([message, ...usage.map((one) => `Usage: ${one}`), ''].join('\n'))
   return 2
 }

@@ -15,7 +15,8 @@ export function help([name, word]: readonly string[], io: CommandIo): number {
   if (found.length === 0) {
     const near = command && word ? perhaps(word, own.map(wordOf)) : perhapsCommand(name)
     const asked = [name, word].filter(Boolean).join(' ')
-    io.stderr.write(`There is no command "${asked}"${near} \`cellkeep help\` lists them.\n`)
+    const all = command ? `cellkeep help ${name}` : 'cellkeep help'
+    io.stderr.write(`There is no command "${asked}"${near} \`${all}\` lists them.\n`)
     return 2
   }
   io.stdout.write(found.map(describe).join('\n'))

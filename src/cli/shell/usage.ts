@@ -84,7 +84,7 @@ export function wordsOf(
     const value = positionals[index]
     if (value === undefined && isNeeded) throw new WrongUsage(`${name} is missing.`)
     if (value !== undefined && choices && !choices.includes(value))
-      throw new WrongUsage(`"${value}" must be ${choices.join(' or ')}.`)
+      throw new WrongUsage(`Write ${choices.join(' or ')} instead of "${value}".`)
     words[name] = value
   }
   return words
@@ -94,7 +94,8 @@ export function wordsOf(
 export function valueFrom({ schema, isRequired, parts, segments }: Argument, words: Words): unknown {
   const given = parts.filter(({ name }) => words[name] !== undefined)
   const [text = ''] = segments
-  if (given.length > 1 && text.includes(' | ')) throw new WrongUsage(`Give one of: ${text}.`)
+  const isOne = given.length === 1 || (given.length === 0 && !isRequired)
+  if (!isOne && text.includes(' | ')) throw new WrongUsage(`Give one of: ${text}.`)
   const last = given.at(-1)
   if (!last && isRequired) throw new WrongUsage(`${text} is missing.`)
   if (!last) return undefined

@@ -41,7 +41,7 @@ export function brokenMail(config: Config, context: RuleContext): string[] {
 /** A startup warning if links lead to this machine although people come through a proxy. */
 export function unreachableLinks(
   { mail, trusted_proxies, public_url }: Config,
-  { label, isGiven }: { label(key: Key): string; isGiven(key: Key): boolean },
+  { label, isGiven }: Pick<RuleContext, 'label' | 'isGiven'>,
 ): string[] {
   const areDefault = !isGiven('public_url') && !isGiven('link_url')
   if (mail === 'off' || trusted_proxies.length === 0 || !areDefault) return []

@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { effectsOf } from './effects.ts'
 import { patiently } from './patience.ts'
@@ -30,7 +30,7 @@ export async function runBackfill(runner: Runner, step: Step, onProgress?: OnPro
     const ms = performance.now() - begun
     limit = Math.max(rowsMin, Math.min(rowsMax, limit * 2, Math.floor((limit * batchMs) / ms)))
     for (let s = lag; s > runner.patience.lagS; s = await replicaLag(client))
-      await pause(1000, undefined, runner)
+      await delay(1000, undefined, { signal: runner.signal })
   }
 }
 

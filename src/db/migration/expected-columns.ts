@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartError } from '../../errors.ts'
-import { migrationsDirectory } from './migrate.ts'
+import { migrationsDirectory } from './steps.ts'
 
 /** Table → its columns. */
 export type ExpectedColumns = ReadonlyMap<string, readonly string[]>

@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 
 /** Held briefly by the process that changes the schema. */
@@ -31,7 +31,7 @@ export async function underLock(
   for (let tries = 0; !(await ask('pg_try_advisory_lock')); tries++) {
     if (!onWait) return false
     if (tries === 0) onWait()
-    await pause(askEveryMs, undefined, { signal })
+    await delay(askEveryMs, undefined, { signal })
   }
   try {
     await work()

@@ -5,9 +5,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { emptyDatabase, emptyDatabaseWith, type FreshDatabase } from '../../../test/fresh-database.ts'
 import { withSteps, writeSteps } from '../../../test/helpers/planted-steps.ts'
 import { silentLog } from '../../log/log.ts'
-import { migrate, migrationNames } from './migrate.ts'
+import { migrate } from './migrate.ts'
 import type { Around } from './runner.ts'
-import { readSteps } from './steps.ts'
+import { migrationNames, readSteps } from './steps.ts'
 
 const names = migrationNames()
 

@@ -219,5 +219,3 @@ async function requireSuitable(client: pg.Client): Promise<void> {
       `The encoding of the database is ${server.encoding}. Create a database with UTF8.`,
     )
 }
-
-export { migrationNames, migrationsDirectory } from './steps.ts'

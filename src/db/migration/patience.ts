@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { Patience, Runner } from './runner.ts'
 import { refuse } from './steps.ts'
@@ -28,7 +28,7 @@ export async function patiently<T>(runner: Runner, work: (client: pg.Client) => 
         watch ??= await watchBlockers(runner)
         const [min, max] = pauseMs
         const wait = min + Math.random() * Math.min(max - min, min * 2 ** tried)
-        await pause(wait, undefined, { signal: runner.signal })
+        await delay(wait, undefined, { signal: runner.signal })
       }
     }
   } finally {
@@ -54,7 +54,7 @@ async function watchBlockers({ client, connect, patience: { lockMs } }: Runner):
     while (!ending.signal.aborted) {
       const { rows } = await watcher.query<Blocker>(blockersOf, [own[0]?.pid])
       last = rows[0] ?? last
-      await pause(lockMs / 8, undefined, { signal: ending.signal })
+      await delay(lockMs / 8, undefined, { signal: ending.signal })
     }
   })().catch(() => undefined)
   return {

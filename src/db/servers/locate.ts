@@ -5,11 +5,10 @@ import {
   type MigrateOptions,
   migrate,
   migrateOn,
-  migrationNames,
   withClient,
   withoutLimits,
 } from '../migration/migrate.ts'
-import { refuse } from '../migration/steps.ts'
+import { migrationNames, refuse } from '../migration/steps.ts'
 import type { Connection } from './connection.ts'
 
 /** The schema of a new database, unless a setting names another. */

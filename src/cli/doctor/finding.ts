@@ -1,3 +1,9 @@
+/** A problem of an installation, and how to fix it. */
+export type Finding = { finding: string; what: string; remedy: string; fix?: Fix }
+
+/** What `--fix` does about it; never changes stored data. */
+export type Fix = { does: string; run(): Promise<unknown> }
+
 /** An error needs attention now and decides the exit code; a warning may be intended, or can wait. */
 type Level = 'error' | 'warning'
 
