@@ -85,7 +85,7 @@ function parsed<O extends Options>(args: readonly string[], options: O) {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (!code?.startsWith('ERR_PARSE_ARGS')) throw error
-    const [, bare] = /^Option '(--[\w-]+)[^']*' argument/.exec(message) ?? []
+    const [, bare] = /^Option '(--[\w-]+)(?: <value>)?' argument /.exec(message) ?? []
     if (bare)
       throw new WrongUsage(`${bare} needs a value. Write one that begins with a dash as ${bare}=VALUE.`)
     const [, unknown] = /^Unknown option '([^']+)'/.exec(message) ?? []
