@@ -55,6 +55,11 @@ export const groups: Group[] = [
     ],
   },
   {
+    file: 'src/db/held.ts',
+    tests: ['src/core/mutate.test.ts'],
+    mutants: [['find(takesNoWrites)\n    held.isEnded = true', 'find(takesNoWrites)']],
+  },
+  {
     file: 'src/websocket/socket.ts',
     tests: ['src/sign-in/policy.test.ts'],
     mutants: [

@@ -247,6 +247,21 @@ it('the line of a request says how long its statements took', async () => {
   expect(line?.db_ms).toBeGreaterThan(0)
 })
 
+it('the line of a request counts the time of statements that are sent together once', async () => {
+  const eve = await test.account()
+  const other = await rival(test.databaseUrl)
+  onTestFinished(other.close)
+  await other.begin('select from account where id = $1 for update', [eve.id])
+  const offered = rpc(call('role_grant_offer_create', { to_account_id: eve.id, role: 'admin' }))
+  await other.blocks(1)
+  await other.query('select pg_sleep(0.2)')
+  await other.commit()
+  expect((await offered).status).toBe(200)
+  const line = lines().findLast(({ rpc_method }) => rpc_method === 'role_grant_offer_create')
+  expect(line?.db_ms).toBeGreaterThan(200)
+  expect(line?.db_ms).toBeLessThanOrEqual(line?.duration_ms as number)
+})
+
 it('no metric, span or log line holds a name, id, address, token, path or password', async () => {
   exporter.reset()
   const secret = 'a very secret password'

@@ -46,6 +46,19 @@ describe('a mutation', () => {
     expect(await lab.outcome(fails)).toEqual({ status: 500, reason: 'internal_error', ...undone })
   })
 
+  it('that refuses while another branch of it goes on leaves nothing of that branch', async () => {
+    let branch: Promise<unknown> | undefined
+    const refuses = async ({ db }: LabContext) => {
+      const sleep = () => db.run(sql`select pg_sleep(0.05)`)
+      branch = sleep().then(() => db.run(write('lost')))
+      // ROLLBACK is sent during the first sleep, and waits for the second.
+      await Promise.all([branch, sleep(), Promise.reject(refusal('cell_not_found'))])
+    }
+    expect(await lab.outcome(refuses)).toEqual({ status: 404, reason: 'cell_not_found', ...undone })
+    await expect(branch).rejects.toThrow('The transaction has ended')
+    expect(await lab.notes()).toEqual([])
+  })
+
   it('whose failed statement was swallowed does not commit', async () => {
     const swallows = async ({ db }: LabContext) => {
       await db.run(write('lost'))

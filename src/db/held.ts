@@ -44,6 +44,8 @@ export type Held = {
   failed?: unknown
   /** Of a statement that is the whole transaction; while it is `sent`, it may have committed. */
   lone: 'none' | 'sent' | 'committed'
+  /** True once COMMIT or ROLLBACK goes out: what is sent afterwards would be a transaction of its own. */
+  isEnded: boolean
   /** The connection; the first call takes it. Rejects with `service_unavailable`. */
   client(): Promise<Slot>
   isOverdue(): boolean
@@ -64,7 +66,6 @@ export function hold(pool: Pool, level: string, isNameless: boolean): Held {
   let slot: Slot | undefined
   let taken: Promise<Slot> | undefined
   let isOverdue = false
-  let isEnded = false
   const overdue = Promise.withResolvers<never>()
   overdue.promise.catch(() => {})
   const limit = (): NodeJS.Timeout =>
@@ -86,21 +87,27 @@ export function hold(pool: Pool, level: string, isNameless: boolean): Held {
     level,
     isUsed: false,
     lone: 'none',
+    isEnded: false,
     client: async () => {
       if (isOverdue) throw refusal('timeout')
-      if (isEnded) throw new Error('The transaction has ended: await all of its statements within its work.')
+      requireOpen(held)
       taken ??= take()
       return await taken
     },
     isOverdue: () => isOverdue,
     overdue: overdue.promise,
     release: (isBroken) => {
-      isEnded = true
+      held.isEnded = true
       clearTimeout(timer)
       if (slot && !isOverdue) slot.release(isBroken || isWornOut(slot))
     },
   }
   return held
+}
+
+/** Refuses a statement of work that goes on, such as one of several branches after another has failed. */
+export function requireOpen({ isEnded }: Held): void {
+  if (isEnded) throw new Error('The transaction has ended: await all of its statements within its work.')
 }
 
 /** The connection with its transaction begun. BEGIN goes out with the first statement; `run` checks for its failure. */
@@ -148,6 +155,7 @@ export async function run<R>(pool: Pool, held: Held, work: () => Promise<R>): Pr
   } catch (error) {
     const client = held.isUsed ? await held.client().catch(() => undefined) : undefined
     const replaced = [error, await held.begun].find(takesNoWrites)
+    held.isEnded = true
     const isBroken =
       isOverdue() ||
       replaced !== undefined ||
@@ -170,6 +178,7 @@ export async function commit(pool: Pool, held: Held, sent: Sent | undefined): Pr
   const { begun, isOverdue, release } = held
   if (begun === undefined) return release(false) as undefined
   const client = await held.client()
+  held.isEnded = true
   try {
     const ended = await confirmed(client, () => pool.command(client, 'commit'))
     const answer = await sent?.answer

@@ -1,29 +1,16 @@
 import { afterAll, beforeEach, expect, it } from 'vitest'
 import { migratedDatabase } from '../../test/fresh-database.ts'
-import { postgresProxy } from '../../test/helpers/postgres-proxy.ts'
+import { byRoundTrips, postgresProxy } from '../../test/helpers/postgres-proxy.ts'
 import { openDatabase, type Sql, sql } from './db.ts'
-
-/** How often the client waits for the server: all messages sent before an answer make one round trip. */
-
-/** After this long without an answer, a client has sent all that it will send. */
-const holdMs = 30
 
 let trips = 0
 const database = await migratedDatabase()
-const proxy = await postgresProxy(database.connection, (near, far) => {
-  let hasAnswered = true
-  near.on('data', (chunk) => {
-    if (hasAnswered) trips += 1
-    hasAnswered = false
-    far.write(chunk)
-  })
-  far.on('data', (chunk) =>
-    setTimeout(() => {
-      hasAnswered = true
-      near.write(chunk)
-    }, holdMs),
-  )
-})
+const proxy = await postgresProxy(
+  database.connection,
+  byRoundTrips(() => (_sent, isNew) => {
+    if (isNew) trips += 1
+  }),
+)
 const { connection } = proxy
 const db = openDatabase({ connection, poolMax: 1, statementTimeoutMs: 10_000, onError: () => {} })
 await db.run(sql`create table note (text text)`)

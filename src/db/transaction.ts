@@ -9,6 +9,7 @@ import {
   enclosing,
   hold,
   LastFailed,
+  requireOpen,
   run,
   type Sent,
 } from './held.ts'
@@ -167,6 +168,7 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
     ...queryable(async (query) => {
       if (tx.isCommitted()) throw new Error('The transaction is committed: its only statement has run.')
       const client = await begin(held)
+      requireOpen(held)
       return await pool.send(client, query).catch((error) => {
         held.failed ??= error
         // Statements that are sent together all fail because of the first.

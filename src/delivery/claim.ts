@@ -25,7 +25,7 @@ export type Claimed = {
 /** Longer than a delivery can take. */
 const lease = sql`interval '60 seconds'`
 
-/** One that ends later than that is from before the clock of the database was set back. */
+/** A lease that ends in more than an hour is from before the clock of the database was set back. */
 const isLeased = sql`coalesce(leased_until between now() and now() + interval '1 hour', false)`
 
 /** Times are stored in milliseconds, so that what has just been queued may be due in the next one. */

@@ -10,7 +10,7 @@ export type RequestFields = {
   origin?: string
   /** The answer repeats that of an earlier call with the same idempotency key. */
   replayed?: true
-  /** Milliseconds spent in its statements, and waiting for a connection before them. */
+  /** Milliseconds in which a statement of it ran, and waiting for a connection before them. */
   db_ms?: number
   db_wait_ms?: number
   /** How often its transaction ran, if more than once. */
@@ -24,6 +24,8 @@ export type Work = {
   /** Names its statements: a method, a route, a job. */
   readonly site: string
   readonly fields: RequestFields
+  /** How many of its statements are under way, and since when there is one. */
+  open?: { count: number; since: number }
 }
 
 const works = new AsyncLocalStorage<Work>()
@@ -35,6 +37,17 @@ export const siteOf = (work: Work | undefined): string => work?.fields.rpc_metho
 export function addTime(work: Work | undefined, field: 'db_ms' | 'db_wait_ms', began: number): void {
   const ms = performance.now() - began
   if (work && ms >= 0.05) work.fields[field] = tenths((work.fields[field] ?? 0) + ms)
+}
+
+/** Times a statement of a request. Those that are sent together count as one, since each waits for those before it. */
+function beginTime(work: Work | undefined): () => void {
+  if (!work) return () => {}
+  work.open ??= { count: 0, since: 0 }
+  const { open } = work
+  if (open.count++ === 0) open.since = performance.now()
+  return () => {
+    if (--open.count === 0) addTime(work, 'db_ms', open.since)
+  }
 }
 
 /** A transaction runs again. */
@@ -61,22 +74,23 @@ export function beginStatement(observer: Observer, shared?: string, target: Targ
   const work = shared === undefined ? currentWork() : undefined
   const site = shared ?? siteOf(work)
   const span = shared === undefined ? beginSpan(observer, site, work, target) : undefined
+  const endTime = beginTime(work)
   return () => {
     const seconds = since(began)
     observer.observe('db_query_seconds', seconds)
     observer.observe('db_statement_seconds', seconds, site, target)
-    addTime(work, 'db_ms', began)
+    endTime()
     span?.end()
   }
 }
 
 /** Times what one request waits for a statement that it shares with others. */
 export function beginShare(observer: Observer, site: string): () => void {
-  const began = performance.now()
   const work = currentWork()
   const span = beginSpan(observer, site, work)
+  const endTime = beginTime(work)
   return () => {
-    addTime(work, 'db_ms', began)
+    endTime()
     span?.end()
   }
 }

@@ -1,39 +1,30 @@
 import { afterAll, expect, it } from 'vitest'
-import { postgresProxy } from '../../test/helpers/postgres-proxy.ts'
+import { byRoundTrips, postgresProxy } from '../../test/helpers/postgres-proxy.ts'
 import { defaultSchema } from '../db/servers/locate.ts'
 import { toUrl } from '../testing/cluster.ts'
 import { testService } from '../testing/index.ts'
 
-/** After this long without an answer, a client has sent all that it will send. */
-const holdMs = 30
-
 /** How often each transaction that changed a grant or offer waited for the server. */
 const transactions: number[] = []
 const other = await testService()
-const proxy = await postgresProxy({ connectionString: other.databaseUrl }, (near, far) => {
-  let hasAnswered = true
-  let trips = 0
-  let isOfRoles = false
-  near.on('data', (chunk) => {
-    const text = String(chunk)
-    if (text.includes('begin isolation')) {
-      trips = 0
-      isOfRoles = false
+const proxy = await postgresProxy(
+  { connectionString: other.databaseUrl },
+  byRoundTrips(() => {
+    let trips = 0
+    let isOfRoles = false
+    return (sent, isNew) => {
+      const text = String(sent)
+      if (text.includes('begin isolation')) {
+        trips = 0
+        isOfRoles = false
+      }
+      // Its audit rows name their events.
+      isOfRoles ||= text.includes('"role_grant_')
+      if (isNew) trips += 1
+      if (text.includes('commit\0') && isOfRoles) transactions.push(trips)
     }
-    // Its audit rows name their events.
-    isOfRoles ||= text.includes('"role_grant_')
-    if (hasAnswered) trips += 1
-    hasAnswered = false
-    if (text.includes('commit\0') && isOfRoles) transactions.push(trips)
-    far.write(chunk)
-  })
-  far.on('data', (chunk) =>
-    setTimeout(() => {
-      hasAnswered = true
-      near.write(chunk)
-    }, holdMs),
-  )
-})
+  }),
+)
 const test = await testService({ database_url: toUrl({ ...proxy.connection, schema: defaultSchema }) })
 afterAll(async () => {
   await test.close()

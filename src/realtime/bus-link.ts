@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
+import { isUnreachable } from '../db/servers/failure.ts'
 import type { Primary } from '../db/servers/primary.ts'
 import type { Log } from '../log/log.ts'
 import type { Observer } from '../observe/observer.ts'
@@ -124,9 +125,9 @@ export function createLink(options: LinkOptions): Link {
     const asked = client
     const one = await asked?.catch(() => undefined)
     // A database whose queue of signals is full refuses them, and keeps the connection.
-    const lag = one && (await echo(one).catch(() => undefined))
+    const lag = one && (await echo(one).catch((error) => (isUnreachable(error) ? null : undefined)))
     // Lost or replaced meanwhile.
-    if (!one || client !== asked || ended.aborted) return
+    if (!one || lag === null || client !== asked || ended.aborted) return
     if (lag !== undefined) {
       observer.observe('bus_lag_seconds', lag)
       if (warnings.delete('bus_deaf')) log.info('signals between nodes arrive again')

@@ -16,15 +16,15 @@ vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
 /** Sits between the bus of the far node and its database; other connections pass. */
 const wire = {
   ...{ isCut: false, isSwallowing: false, losesCommits: false, endsListener: false, losesSignals: 0 },
-  refusesSignals: false,
+  ...{ refusesSignals: false, endsAsking: false },
   buses: new Set<Socket>(),
 }
-/** The database reports that it is ready, and then ends the connection. */
-const readyAndEnded = Buffer.concat([
-  Buffer.from('5a0000000549', 'hex'),
+/** The database ends the connection, and before that it may report that it is ready. */
+const ended = Buffer.concat([
   Buffer.from('450000001f', 'hex'),
   Buffer.from('SFATAL\0C57P01\0Mterminated\0\0'),
 ])
+const readyAndEnded = Buffer.concat([Buffer.from('5a0000000549', 'hex'), ended])
 const near = await testService()
 const proxy = await postgresProxy({ connectionString: near.databaseUrl }, (client, server) => {
   let isBus = false
@@ -34,6 +34,11 @@ const proxy = await postgresProxy({ connectionString: near.databaseUrl }, (clien
     if (isBus && wire.isCut) return void client.destroy()
     server.write(first)
     client.on('data', (chunk: Buffer) => {
+      if (isBus && wire.endsAsking && chunk.includes('pg_notify')) {
+        wire.endsAsking = false
+        wire.isCut = true
+        return void client.end(ended)
+      }
       if (isBus && wire.refusesSignals)
         return void server.write(
           Buffer.from(chunk.toString('latin1').replace('pg_notify', 'no_notify'), 'latin1'),
@@ -191,4 +196,14 @@ it('a node whose signals the database refuses, as where its queue of them is ful
     })
     .toEqual({ ready: true })
   expect(app.bus.isUp).toBe(true)
+})
+
+it('a node whose connection for signals ends while it asks whether it hears is not called deaf', async () => {
+  await expect.poll(() => app.bus.isUp).toBe(true)
+  wire.endsAsking = true
+  for (const bus of wire.buses) bus.destroy()
+  await expect.poll(() => [wire.isCut, app.bus.isUp]).toEqual([true, false])
+  expect(await ready()).toEqual({ ready: true })
+  wire.isCut = false
+  await expect.poll(() => app.bus.isUp).toBe(true)
 })

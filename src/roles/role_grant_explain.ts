@@ -25,12 +25,11 @@ const Explained = z.object({
   revoked_at: z.string().nullable(),
   revoked_by: Uuid.nullable(),
   revoked_reason: z.string().nullable(),
-  /** Pending offers that end if the grant is ended now; up to 1000. */
   dependent_offers: z.int(),
 })
 
 export const role_grant_explain = query({
-  doc: 'Where a role of an actor comes from: who gave it, by which offer, and how long it lasts or why it ended. For the caller’s own account, or as admin.',
+  doc: 'Where a role of an actor comes from: who gave it, by which offer, and how long it lasts or why it ended. `dependent_offers` counts the pending offers that end with it, up to 1000. For the caller’s own account, or as admin.',
   auth: { account: 'required', actor: 'required' },
   rate_limit: 'account',
   rate_limit_group: 'lookup',

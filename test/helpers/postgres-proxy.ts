@@ -30,3 +30,28 @@ export async function postgresProxy(
     },
   }
 }
+
+/** After this long without an answer, a client has sent all that it will send. */
+const holdMs = 30
+
+/**
+ * For `postgresProxy`: tells each connection's function of what the client sends, and whether a new round trip begins
+ * with it. All messages that are sent before an answer make one.
+ */
+export const byRoundTrips =
+  (onConnection: () => (sent: Buffer, isNew: boolean) => void) =>
+  (near: Socket, far: Socket): void => {
+    const onSent = onConnection()
+    let hasAnswered = true
+    near.on('data', (sent: Buffer) => {
+      onSent(sent, hasAnswered)
+      hasAnswered = false
+      far.write(sent)
+    })
+    far.on('data', (answer) =>
+      setTimeout(() => {
+        hasAnswered = true
+        near.write(answer)
+      }, holdMs),
+    )
+  }
