@@ -98,7 +98,7 @@ export const useCall = <M extends Name>(
 ): Loaded<Output<M>> =>
   useRead([acting.value, method, input], ({ signal }) => call(method, input, acting.peek(), signal), options)
 
-/** What a dialog counts before it asks: never an answer of before, and none while it is counted again. */
+/** A count that a dialog shows before it asks: read anew each time, and undefined while it is read. */
 export function useCount<M extends Name>(method: M, input: Input<M>): Loaded<Output<M>> {
   const counted = useCall(method, input, { fresh: true })
   return counted.isFetching ? { ...counted, data: undefined } : counted
