@@ -161,41 +161,40 @@ it('a connection for signals that ends with the answer to LISTEN is opened again
   await expect.poll(() => [wire.endsListener, app.bus.isUp]).toEqual([false, true])
 })
 
+async function saysThatItIsDeaf(): Promise<void> {
+  vi.advanceTimersByTime(60_000)
+  await expect.poll(ready).toEqual({ ready: true, warnings: ['bus_deaf'] })
+  expect(app.bus.isUp).toBe(false)
+}
+async function recovers(): Promise<void> {
+  await expect
+    .poll(() => {
+      vi.advanceTimersByTime(60_000)
+      return ready()
+    })
+    .toEqual({ ready: true })
+  expect(app.bus.isUp).toBe(true)
+}
+
 it('a node that hears nothing says so within a minute, checks by itself, and recovers', async () => {
   const bob = await near.account()
   const { id, headers } = await tokenOf(near, bob)
   const socket = await openSocket(far.url, headers)
   wire.isSwallowing = true
-  vi.advanceTimersByTime(60_000)
-  await expect.poll(ready).toEqual({ ready: true, warnings: ['bus_deaf'] })
-  expect(app.bus.isUp).toBe(false)
+  await saysThatItIsDeaf()
   await bob.client.account_token_revoke({ token_id: id })
   vi.advanceTimersByTime(25_000)
   expect(await socket.closed).toEqual({ code: 4001, reason: 'revoked' })
   wire.isSwallowing = false
-  await expect
-    .poll(() => {
-      vi.advanceTimersByTime(60_000)
-      return ready()
-    })
-    .toEqual({ ready: true })
-  expect(app.bus.isUp).toBe(true)
+  await recovers()
 })
 
 it('a node whose signals the database refuses, as where its queue of them is full, says so too', async () => {
   await expect.poll(() => app.bus.isUp).toBe(true)
   wire.refusesSignals = true
-  vi.advanceTimersByTime(60_000)
-  await expect.poll(ready).toEqual({ ready: true, warnings: ['bus_deaf'] })
-  expect(app.bus.isUp).toBe(false)
+  await saysThatItIsDeaf()
   wire.refusesSignals = false
-  await expect
-    .poll(() => {
-      vi.advanceTimersByTime(60_000)
-      return ready()
-    })
-    .toEqual({ ready: true })
-  expect(app.bus.isUp).toBe(true)
+  await recovers()
 })
 
 it('a node whose connection for signals ends while it asks whether it hears is not called deaf', async () => {

@@ -38,20 +38,27 @@ it('a changed name is new wherever it is shown', async () => {
   await row.getByText('grace (hopper)').waitFor()
 })
 
-it('before a cell is deleted, what that cuts off is counted anew each time', async () => {
+/** A page of a cell; `grow` gives the cell an item. */
+async function planAndPart() {
   const ada = await test.account({ username: 'ada' })
   const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
   const { cell: part } = await ada.client.cell_create({ data: { label: 'Part' } })
   const page = await person(test, ada.cookie)
+  await page.goto(`/admin/cells/${cell.id}`)
+  const grow = () => ada.client.cell_item_insert({ parent_id: cell.id, child_id: part.id, position: 'a' })
+  return { page, cell, grow }
+}
+
+it('before a cell is deleted, what that cuts off is counted anew each time', async () => {
+  const { page, cell, grow } = await planAndPart()
   const ask = async (): Promise<void> => {
     await page.getByRole('button', { name: 'More actions' }).click()
     await page.getByRole('menuitem', { name: 'Delete cell' }).click()
   }
-  await page.goto(`/admin/cells/${cell.id}`)
   await ask()
   await page.getByText('There is no undo.', { exact: true }).waitFor()
   await page.keyboard.press('Escape')
-  await ada.client.cell_item_insert({ parent_id: cell.id, child_id: part.id, position: 'a' })
+  await grow()
   await test.cellGrant(cell.id, 'viewer', { role: 'editor', scope_id: null })
   await ask()
   await page
@@ -61,20 +68,16 @@ it('before a cell is deleted, what that cuts off is counted anew each time', asy
 })
 
 it('before a cell is copied, what a copy would contain is counted anew each time', async () => {
-  const ada = await test.account({ username: 'ada' })
-  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
-  const { cell: part } = await ada.client.cell_create({ data: { label: 'Part' } })
-  const page = await person(test, ada.cookie)
+  const { page, grow } = await planAndPart()
   const ask = async (): Promise<void> => {
     await page.getByRole('button', { name: 'More actions' }).click()
     await page.getByRole('menuitem', { name: 'Copy cell' }).click()
     await page.getByLabel('Copy what it links to as well').check()
   }
-  await page.goto(`/admin/cells/${cell.id}`)
   await ask()
   await page.getByText('Copies 1 cell that you can see, 1 level').waitFor()
   await page.keyboard.press('Escape')
-  await ada.client.cell_item_insert({ parent_id: cell.id, child_id: part.id, position: 'a' })
+  await grow()
   await ask()
   await page.getByText('Copies 2 cells that you can see, 2 levels').waitFor()
 })
