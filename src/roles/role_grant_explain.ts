@@ -29,7 +29,7 @@ const Explained = z.object({
 })
 
 export const role_grant_explain = query({
-  doc: 'Where a role of an actor comes from: who gave it, by which offer, and how long it lasts or why it ended. `dependent_offers` counts the pending offers that end with it, up to 1000. For the caller’s own account, or as admin.',
+  doc: 'Where a role comes from, how long it lasts or why it ended. `dependent_offers` counts the pending offers that end with it, up to 1000. For the caller’s own account, or as admin.',
   auth: { account: 'required', actor: 'required' },
   rate_limit: 'account',
   rate_limit_group: 'lookup',
