@@ -25,12 +25,14 @@ export type Work = {
   readonly site: string
   readonly fields: RequestFields
   /** How many of its statements are under way, and since when there is one. */
-  open?: { count: number; since: number }
+  running: number
+  runningSince: number
 }
 
 const works = new AsyncLocalStorage<Work>()
 
-export const inWork = <T>(work: Work, run: () => T): T => works.run(work, run)
+export const inWork = <T>({ site, fields }: Pick<Work, 'site' | 'fields'>, run: () => T): T =>
+  works.run({ site, fields, running: 0, runningSince: 0 }, run)
 export const currentWork = (): Work | undefined => works.getStore()
 export const siteOf = (work: Work | undefined): string => work?.fields.rpc_method ?? work?.site ?? 'other'
 
@@ -39,15 +41,13 @@ export function addTime(work: Work | undefined, field: 'db_ms' | 'db_wait_ms', b
   if (work && ms >= 0.05) work.fields[field] = tenths((work.fields[field] ?? 0) + ms)
 }
 
-/** Times a statement of a request. Those that are sent together count as one, since each waits for those before it. */
-function beginTime(work: Work | undefined): () => void {
-  if (!work) return () => {}
-  work.open ??= { count: 0, since: 0 }
-  const { open } = work
-  if (open.count++ === 0) open.since = performance.now()
-  return () => {
-    if (--open.count === 0) addTime(work, 'db_ms', open.since)
-  }
+/** Statements of a request that are sent together count as one, since each waits for those before it. */
+function beginTime(work: Work | undefined, now: number): void {
+  if (work && work.running++ === 0) work.runningSince = now
+}
+
+function endTime(work: Work | undefined): void {
+  if (work && --work.running === 0) addTime(work, 'db_ms', work.runningSince)
 }
 
 /** A transaction runs again. */
@@ -74,12 +74,12 @@ export function beginStatement(observer: Observer, shared?: string, target: Targ
   const work = shared === undefined ? currentWork() : undefined
   const site = shared ?? siteOf(work)
   const span = shared === undefined ? beginSpan(observer, site, work, target) : undefined
-  const endTime = beginTime(work)
+  beginTime(work, began)
   return () => {
     const seconds = since(began)
     observer.observe('db_query_seconds', seconds)
     observer.observe('db_statement_seconds', seconds, site, target)
-    endTime()
+    endTime(work)
     span?.end()
   }
 }
@@ -88,9 +88,9 @@ export function beginStatement(observer: Observer, shared?: string, target: Targ
 export function beginShare(observer: Observer, site: string): () => void {
   const work = currentWork()
   const span = beginSpan(observer, site, work)
-  const endTime = beginTime(work)
+  beginTime(work, performance.now())
   return () => {
-    endTime()
+    endTime(work)
     span?.end()
   }
 }

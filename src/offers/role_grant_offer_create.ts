@@ -71,7 +71,7 @@ export const role_grant_offer_create = mutation({
     await lockScope(db, wanted)
     const made = { ...wanted, from_actor_id: actor.id, from_account_id: account.id }
     const max = app.config.max_pending_offers
-    const [accounts, live, isHeld, isOneMore] = await Promise.all([
+    const [accounts, live, isHeld, isFull] = await Promise.all([
       lockAccounts(db, [account.id, to_account_id]),
       readLiveActors(db, to_actor_id === null ? [actor.id] : [actor.id, to_actor_id]),
       holdCredential(db, { account, credential }),
@@ -90,7 +90,7 @@ export const role_grant_offer_create = mutation({
     await refuseDestroyed(db, wanted)
     await requireAhead(db, 'grant_expires_at', wanted.grant_expires_at)
 
-    if (isOneMore) throw fail('role_grant_offer_limit', { limit: 'offers', max })
+    if (isFull) throw fail('role_grant_offer_limit', { limit: 'offers', max })
     const [lapsed, { updated, ...offer }] = await Promise.all([
       expireLapsed(db, made),
       upsertOffer(db, made, days),
