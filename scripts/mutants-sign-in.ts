@@ -219,7 +219,7 @@ export const signInGroups: Group[] = [
   {
     file: 'src/accounts/locks.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
-    mutants: [['statement_timestamp() for no key update', 'statement_timestamp()']],
+    mutants: [['${live} for no key update', '${live}']],
   },
   weak('src/accounts/locks.ts', 'await requireFresh(app, db.rows, { account, credential })', ''),
   weak('src/accounts/password.ts', 'if (verified === noPassword) await', 'if (false) await'),

@@ -116,9 +116,20 @@ export const groups: Group[] = [
     tests: ['src/sessions/ended-meanwhile.test.ts'],
     mutants: [
       ['!(await holdCredential(db, caller))', 'false'],
-      ["type === 'session' ? await holdSession(db, account.id, id) : await holdToken(db, id)", 'true'],
+      ["if (type === 'daemon_token') return sql`true`", 'if (type) return sql`true`'],
     ],
   },
+  ...[
+    'src/actors/actor_rename.ts',
+    'src/offers/role_grant_offer_accept.ts',
+    'src/offers/role_grant_offer_decline.ts',
+    'src/offers/role_grant_offer_retract.ts',
+    'src/roles/self_service_role_set.ts',
+  ].map((file) => ({
+    file,
+    tests: ['test/credentials-sweep.test.ts'],
+    mutants: [['if (!isHeld) throw', 'if (false) throw'] as [string, string]],
+  })),
   {
     file: 'src/accounts/account_delete.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],

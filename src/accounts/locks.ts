@@ -24,7 +24,8 @@ export type LockedAccount = {
  * sent together with the lock, by `Promise.all`, since those of a transaction run one after the other.
  *
  * Every transaction takes its locks in the same order, so that none deadlocks: bootstrap row, scope, accounts, guard,
- * grants, offers, then invites, sessions and tokens, and cells last.
+ * grants, offers, then invites, sessions and tokens, and cells last. The credential of the caller may follow the lock
+ * of its account at once, because whoever ends it without that lock waits for nothing else.
  */
 export const lockAccounts = (db: Queryable, ids: readonly string[]): Promise<Map<string, LockedAccount>> =>
   lockThose(db, anyOf(ids))
@@ -102,32 +103,23 @@ export async function lockWithFreshSession(
  * Locks a session of a locked account until the commit, so that ending the session waits: what the session has asked
  * for happens before its end or not at all. False if it has ended, or expired while the transaction waited for locks.
  */
-export async function holdSession(
-  db: Queryable,
-  account_id: string,
-  session_id: string | null,
-): Promise<boolean> {
-  const held = await db.first(sql`
-    select 1 from auth_session
-    where id = ${session_id} and account_id = ${account_id}::uuid
-      and expires_at > statement_timestamp() for no key update`)
-  return held !== undefined
-}
+export const holdSession = (db: Queryable, account_id: string, session_id: string | null): Promise<boolean> =>
+  holdCredential(db, { account: { id: account_id }, credential: { type: 'session', id: session_id } })
 
 /** As `holdSession`, for the credential of a request, whatever its type; the daemon token has no row. */
-export async function holdCredential(
-  db: Queryable,
-  { account, credential: { type, id } }: CredentialOf,
-): Promise<boolean> {
-  if (type === 'daemon_token') return true
-  return type === 'session' ? await holdSession(db, account.id, id) : await holdToken(db, id)
+export async function holdCredential(db: Queryable, caller: CredentialOf): Promise<boolean> {
+  if (caller.credential.type === 'daemon_token') return true
+  return (await db.one<{ is_held: boolean }>(sql`select ${heldCredential(caller)} as is_held`)).is_held
 }
 
-async function holdToken(db: Queryable, token_id: string | null): Promise<boolean> {
-  const held = await db.first(sql`
-    select 1 from api_token
-    where id = ${token_id} and (expires_at is null or expires_at > statement_timestamp()) for no key update`)
-  return held !== undefined
+/** `holdCredential` as an SQL expression, for a statement that is sent after that which locks the account. */
+export function heldCredential({ account, credential: { type, id } }: CredentialOf): Sql {
+  if (type === 'daemon_token') return sql`true`
+  const live =
+    type === 'session'
+      ? sql`auth_session where id = ${id} and account_id = ${account.id}::uuid and expires_at > statement_timestamp()`
+      : sql`api_token where id = ${id} and (expires_at is null or expires_at > statement_timestamp())`
+  return sql`(select 1 from ${live} for no key update) is not null`
 }
 
 /** Takes the guard lock, after the account locks: one transaction at a time may end an admin or keeper. */

@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { actorMetadata } from '../accounts/ending.ts'
 import { ActorName, foldName } from '../accounts/formats.ts'
-import { lockLiveActor } from '../accounts/locks.ts'
+import { holdCredential, lockLiveActor } from '../accounts/locks.ts'
 import { mutation } from '../core/declare.ts'
 import { operation } from '../core/operation.ts'
 import { type Sql, sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
 import { Uuid } from '../wire/types.ts'
 import { type ActorEntry, actorColumns, targetOf } from './actors.ts'
 
@@ -18,8 +19,12 @@ export const actor_rename = mutation({
   input: z.strictObject({ name: ActorName }),
   output: z.object({ ok: z.literal(true), changed: z.boolean() }),
   errors: ['account_vanished'],
-  async handler({ name }, { actor, db, audit, fail }) {
-    const account_id = await lockLiveActor(db, actor.id, () => fail('account_vanished'))
+  async handler({ name }, { account, actor, credential, db, audit, fail }) {
+    const [account_id, isHeld] = await Promise.all([
+      lockLiveActor(db, actor.id, () => fail('account_vanished')),
+      holdCredential(db, { account, credential }),
+    ])
+    if (!isHeld) throw refusal('authentication_required')
     const changed = await db.run(sql`${setName(actor.id, name, actor.id)}`)
     if (changed > 0) audit('actor_rename', null, targetOf({ id: actor.id, account_id }))
     return { ok: true as const, changed: changed > 0 }

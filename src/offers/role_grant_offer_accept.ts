@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { lockAccounts, scopeLock } from '../accounts/locks.ts'
+import { heldCredential, lockAccounts, scopeLock } from '../accounts/locks.ts'
 import type { App } from '../core/app.ts'
 import { mutation } from '../core/declare.ts'
 import { committed, type Fail, type Work } from '../core/mutate.ts'
-import { type Queryable, sql } from '../db/db.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import type { Grantor } from '../registry/hooks.ts'
 import { auditConferred, type Conferral, conferring, type GrantInput } from '../roles/grants.ts'
@@ -46,17 +46,18 @@ export const role_grant_offer_accept = mutation({
     'role_grant_offer_actor_mismatch',
     'role_grant_offer_limit',
   ],
-  async handler({ offer_id }, { app, account, actor, db, audit, notify, fail }) {
+  async handler({ offer_id }, { app, account, actor, credential, db, audit, notify, fail }) {
     const asked = await readWithScopeLock(db, offer_id, account.id)
     if (!asked) throw fail('role_grant_offer_not_found')
     const { from_actor_id, from_account_id } = asked
 
-    const [, { stored, siblings, live }] = await Promise.all([
+    const [, { stored, siblings, live, isHeld }] = await Promise.all([
       lockAccounts(db, [account.id, from_account_id]),
-      lockWithSiblings(db, asked, actor.id),
+      lockWithSiblings(db, asked, actor.id, heldCredential({ account, credential })),
     ])
     if (!live.has(actor.id)) throw fail('account_vanished')
     if (!stored) throw fail('role_grant_offer_not_found')
+    if (!isHeld) throw refusal('authentication_required')
 
     if (stored.accepted_at !== null) return await acceptedBefore(db, stored, actor.id)
     refuseEnded(stored)
@@ -125,7 +126,7 @@ async function readWithScopeLock(
 
 /**
  * Locks the offer and its siblings for the actor, in one statement and by ascending id. No sibling can be added
- * afterwards, because making an offer takes the lock of the recipient's account. Reads both actors too: what it
+ * afterwards, because making an offer takes the lock of the recipient's account. Holds the credential, and reads both actors: what it
  * reads of them changes only under their account locks, which the caller holds, unless a grant expires during a wait
  * for a sibling.
  */
@@ -133,20 +134,27 @@ async function lockWithSiblings(
   db: Queryable,
   { offer_id, to_account_id, role, scope_kind, scope_id, from_actor_id }: Offer,
   actor_id: string,
-): Promise<{ stored: StoredOffer | undefined; siblings: string[]; live: Map<string, Grantor> }> {
+  held: Sql,
+): Promise<{
+  stored: StoredOffer | undefined
+  siblings: string[]
+  live: Map<string, Grantor>
+  isHeld: boolean
+}> {
   const ids = [actor_id, from_actor_id]
-  const found = await db.rows<StoredOffer & { live: Grantor[] }>(sql`
-    select ${storedColumns}, ${liveAmong(ids)} as live from role_grant_offer o
+  const found = await db.rows<StoredOffer & { live: Grantor[]; is_held: boolean }>(sql`
+    select ${storedColumns}, ${liveAmong(ids)} as live, ${held} as is_held from role_grant_offer o
     where o.offer_id = ${offer_id}::uuid or (o.to_account_id = ${to_account_id}::uuid and o.role = ${role}
       and o.scope_kind is not distinct from ${scope_kind} and o.scope_id is not distinct from ${scope_id}::uuid
       and (o.to_actor_id is null or o.to_actor_id = ${actor_id}::uuid) and ${pending})
     order by o.offer_id for update`)
-  const rows = found.map(({ live: _, ...offer }) => offer)
+  const rows = found.map(({ live: _, is_held: __, ...offer }) => offer)
   const live = found[0]?.live
   const mayExpire = live?.some(({ role_grants }) => role_grants.some(({ expires_at }) => expires_at !== null))
   return {
     stored: rows.find((row) => row.offer_id === offer_id),
     siblings: rows.map((row) => row.offer_id).filter((id) => id !== offer_id),
+    isHeld: found[0]?.is_held === true,
     live: live && !mayExpire ? byActor(live) : await readLiveActors(db, ids),
   }
 }

@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import { lockAccounts } from '../accounts/locks.ts'
+import { holdCredential, lockAccounts } from '../accounts/locks.ts'
 import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
 import { Uuid } from '../wire/types.ts'
 import { lockOffer, offerMetadata, readOffer, refuseEnded, stampOffer } from './offers.ts'
 
@@ -12,10 +13,15 @@ export const role_grant_offer_retract = mutation({
   input: z.strictObject({ offer_id: Uuid }),
   output: z.object({ ok: z.literal(true) }),
   errors: ['role_grant_offer_not_found', 'role_grant_offer_terminal', 'role_grant_offer_expired'],
-  async handler({ offer_id }, { actor, db, audit, notify, fail }) {
+  async handler({ offer_id }, { account, actor, credential, db, audit, notify, fail }) {
     const asked = await readOffer(db, offer_id)
     if (asked?.from_actor_id !== actor.id) throw fail('role_grant_offer_not_found')
-    const [, stored] = await Promise.all([lockAccounts(db, [asked.to_account_id]), lockOffer(db, offer_id)])
+    const [, stored, isHeld] = await Promise.all([
+      lockAccounts(db, [account.id, asked.to_account_id]),
+      lockOffer(db, offer_id),
+      holdCredential(db, { account, credential }),
+    ])
+    if (!isHeld) throw refusal('authentication_required')
     if (!stored) throw fail('role_grant_offer_not_found')
     refuseEnded(stored)
     const offer = await stampOffer(db, offer_id, sql`retracted_at = now()`)

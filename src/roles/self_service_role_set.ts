@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import { lockAccounts } from '../accounts/locks.ts'
+import { holdCredential, lockAccounts } from '../accounts/locks.ts'
 import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
+import { refusal } from '../errors.ts'
 import { auditConferred, confer } from './grants.ts'
 import { activeGrantsWhere, endGrants } from './revoke.ts'
 import { RoleName } from './scope.ts'
@@ -16,16 +17,18 @@ export const self_service_role_set = mutation({
   input: z.strictObject({ role: RoleName, enabled: z.boolean() }),
   output: z.object({ ok: z.literal(true), enabled: z.boolean(), changed: z.boolean() }),
   errors: ['role_not_self_service_eligible', 'account_vanished'],
-  async handler({ role, enabled }, { app, account, actor, fail, ...work }) {
+  async handler({ role, enabled }, { app, account, actor, credential, fail, ...work }) {
     const { db, audit } = work
     if (!app.registry.selfService?.has(role)) throw fail('role_not_self_service_eligible')
-    const [accounts, isLive, held] = await Promise.all([
+    const [accounts, isLive, isHeld, held] = await Promise.all([
       lockAccounts(db, [account.id]),
       db.first(sql`select 1 from actor where id = ${actor.id}::uuid and deleted_at is null`),
+      holdCredential(db, { account, credential }),
       activeGrantsWhere(db, sql`g.actor_id = ${actor.id}::uuid and g.role = ${role} and g.scope_id is null`),
     ])
     const own = accounts.get(account.id)
     if (!own || own.deleted_at !== null || !isLive) throw fail('account_vanished')
+    if (!isHeld) throw refusal('authentication_required')
 
     const changed = enabled !== held.length > 0
     if (changed && enabled) {
