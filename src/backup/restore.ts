@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises'
 import type pg from 'pg'
 import { aliveNodes } from '../db/migration/alive-nodes.ts'
 import { connect, migrate } from '../db/migration/migrate.ts'
@@ -45,6 +46,17 @@ export async function restoreBackup(
     })
     const { applied } = await migrate(connection, { mode: 'run' })
     return { rows, created_at, applied }
+  } finally {
+    await lines.return(undefined)
+  }
+}
+
+/** Refuses a file that is no backup, before a database is made for it. A pipe can be read only once, so it passes. */
+export async function requireBackup(file: string): Promise<void> {
+  if ((await stat(file)).isFIFO()) return
+  const lines = linesOf(file)
+  try {
+    headerOf((await lines.next()).value, file)
   } finally {
     await lines.return(undefined)
   }

@@ -2,7 +2,7 @@ import { access, constants } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Writable } from 'node:stream'
 import { writeBackup } from '../../backup/backup.ts'
-import { restoreBackup } from '../../backup/restore.ts'
+import { requireBackup, restoreBackup } from '../../backup/restore.ts'
 import type { Config, ParsedConfig } from '../../config/config.ts'
 import { parseDatabaseUrl } from '../../config/database-url.ts'
 import { loadConfig } from '../../config/file.ts'
@@ -93,13 +93,14 @@ export const restore = command({
     const flaw = into !== undefined && parseDatabaseUrl(into)
     if (typeof flaw === 'string') throw new WrongUsage(`--into ${flaw}.`)
     const file = resolve(io.cwd, name)
-    // Checked before a database is made for it.
     await access(file, constants.R_OK).catch(({ code, message }) => {
       const why =
         code === 'ENOENT' ? 'does not exist. Name the file of a backup' : `cannot be read: ${message}`
       throw new StartError('backup_unreadable', `${file} ${why}.`, 2)
     })
-    return await (verify ? verifyFile(file, into, out, io) : restoreFile(file, out, io))
+    if (verify) return await verifyFile(file, into, out, io)
+    await requireBackup(file)
+    return await restoreFile(file, out, io)
   },
 })
 
