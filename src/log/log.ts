@@ -3,7 +3,7 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 import type { EventLine, Log } from './events.ts'
 import { Output, standardOutputFd } from './output.ts'
 import { withoutRepeats } from './repeats.ts'
-import { textLines } from './text.ts'
+import { jsonLines, textLines } from './text.ts'
 
 export type { EventLine, Log, LogLine } from './events.ts'
 
@@ -78,7 +78,7 @@ export function openLog(
   standardOutput ??= openStandardOutput()
   const isText = format === 'text'
   const log = withoutRepeats(
-    createLog(level, isText ? textLines(standardOutput) : standardOutput, isText ? {} : every),
+    createLog(level, (isText ? textLines : jsonLines)(standardOutput), isText ? {} : every),
   )
   reportDropped = (dropped) =>
     log.error(

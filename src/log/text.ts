@@ -10,6 +10,15 @@ export const textLines = (out: { write(text: string): unknown }): DestinationStr
   },
 })
 
+/** Passes JSON lines on; they escape of themselves only U+0000 to U+001F. */
+export const jsonLines = (out: { write(text: string): unknown }): DestinationStream => ({
+  write(line) {
+    // Most lines are ASCII, which is quick to see.
+    const isPrintable = Buffer.byteLength(line) === line.length && !line.includes('\x7f')
+    out.write(isPrintable ? line : `${printable(line.trimEnd())}\n`)
+  },
+})
+
 /** ` key=value`; a value that is not one plain word is quoted. */
 export const fieldText = (key: string, value: unknown): string => ` ${key}=${shown(value)}`
 

@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, execFileSync, spawn } from 'node:child_proces
 import { once } from 'node:events'
 import { closeSync, constants, openSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { Agent } from 'node:http'
+import { Agent, request } from 'node:http'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -10,7 +10,7 @@ import type { Readable } from 'node:stream'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { ask, fillLog } from '../helpers/log-lines.ts'
 import { ownPostgres } from '../helpers/own-postgres.ts'
-import { entry, workspace } from '../helpers/server-process.ts'
+import { entry, startServer, workspace } from '../helpers/server-process.ts'
 
 const space = await workspace()
 afterAll(() => space.remove())
@@ -84,4 +84,14 @@ test('the server keeps running when the readers of its log and messages are gone
   expect(await ask(`${url}/health`, new Agent())).toBe('{"status":"ok"}')
   child.kill('SIGTERM')
   expect(await once(child, 'exit')).toEqual([0, null])
+})
+
+test('nothing that a client sends controls the terminal of who reads the log', async () => {
+  const server = await startServer(await space.make('controls'), (await ownPostgres()).env)
+  const origin = 'https://ex\u009b31m\u0085ample.org'
+  const post = request(`${server.url}/api/account/login`, { method: 'POST', headers: { origin } }).end()
+  expect((await once(post, 'response'))[0].statusCode).toBe(403)
+  const { stdout } = await server.end('SIGTERM')
+  expect(stdout.map((line) => JSON.parse(line))).toContainEqual(expect.objectContaining({ origin }))
+  expect(stdout.join('')).not.toMatch(/\p{Cc}/u)
 })
