@@ -68,6 +68,10 @@ export const copyOf = (error: unknown): unknown =>
 export const hasReason = (error: unknown, ...reasons: readonly BuiltinReason[]): error is ServiceError =>
   error instanceof ServiceError && (reasons as readonly string[]).includes(error.data.reason)
 
+/** Whether the process or the machine has too many files open to open another. */
+export const lacksDescriptors = (error: unknown): error is NodeJS.ErrnoException =>
+  ['EMFILE', 'ENFILE'].includes((error as NodeJS.ErrnoException).code ?? '')
+
 /** What `invalid_request` names in its `detail`, and the rule that was broken. */
 export const requestRules = {
   not_an_object: 'A call is a JSON object.',

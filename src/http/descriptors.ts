@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises'
 import { devNull } from 'node:os'
+import { lacksDescriptors } from '../errors.ts'
 import type { Log } from '../log/log.ts'
 
 const intervalMs = 1_000
@@ -13,13 +14,10 @@ export function watchDescriptors(log: Log): () => void {
     try {
       await (await open(devNull)).close()
     } catch (err) {
-      if (isShort(err))
+      if (lacksDescriptors(err))
         log.error({ event: 'descriptors_out', err }, 'no file descriptor is left; new connections are cut')
     }
   }
   const timer = setInterval(look, intervalMs).unref()
   return () => clearInterval(timer)
 }
-
-const isShort = (error: unknown): boolean =>
-  ['EMFILE', 'ENFILE'].includes((error as NodeJS.ErrnoException).code ?? '')

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StartError } from '../../errors.ts'
-import { migrationsDirectory } from './steps.ts'
+import { migrationsDirectory, readOwn } from './steps.ts'
 
 /** Table → its columns. */
 export type ExpectedColumns = ReadonlyMap<string, readonly string[]>
@@ -12,7 +11,9 @@ export type ExpectedColumns = ReadonlyMap<string, readonly string[]>
  */
 export function expectedColumns(file: string = join(migrationsDirectory, 'schema.sql')): ExpectedColumns {
   const expected = new Map<string, string[]>()
-  for (const block of readText(file).matchAll(/^create (?:unlogged )?table (\w+) \(\n(.*?)^\)/gms)) {
+  for (const block of readOwn(file, 'schema_map_empty').matchAll(
+    /^create (?:unlogged )?table (\w+) \(\n(.*?)^\)/gms,
+  )) {
     const [, table = '', body = ''] = block
     expected.set(
       table,
@@ -31,12 +32,4 @@ export function requireColumns(expected: ExpectedColumns): void {
     'The package lacks the list of expected columns. Install it again.',
     3,
   )
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (cause) {
-    throw new StartError('schema_map_empty', `Cannot read ${file}. Install the package again.`, 3, { cause })
-  }
 }

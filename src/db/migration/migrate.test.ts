@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
@@ -36,6 +36,34 @@ test('a migration file with a malformed name is refused, and so is a folder with
   expect(() => migrationNames('/nowhere')).toThrow(
     expect.objectContaining({ reason: 'migrations_missing', exitCode: 3 }),
   )
+})
+
+test('files that cannot be read because too many are open are not told to be missing', () => {
+  const from = (file: string) => JSON.stringify(new URL(file, import.meta.url))
+  const script = `
+    const { openSync } = await import('node:fs')
+    const { migrationNames } = await import(${from('steps.ts')})
+    const { expectedColumns } = await import(${from('expected-columns.ts')})
+    try { for (;;) openSync('/dev/null') } catch {}
+    const told = [migrationNames, expectedColumns].map((read) => {
+      try { return read() } catch ({ reason, message, exitCode }) { return { reason, message, exitCode } }
+    })
+    console.log(JSON.stringify(told))`
+  const limited = [
+    '-c',
+    'ulimit -n 100; exec "$@"',
+    'sh',
+    process.execPath,
+    '--input-type=module',
+    '-e',
+    script,
+  ]
+  const { stdout } = spawnSync('/bin/sh', limited, { encoding: 'utf8' })
+  const message = expect.stringMatching(
+    /^Cannot read \S+: too many files are open \(EMFILE\)\. Raise the limit /,
+  )
+  const told = { reason: 'descriptors_out', message, exitCode: 1 }
+  expect(JSON.parse(stdout)).toEqual([told, told])
 })
 
 test('an empty database gets every migration in order, and a second run has nothing to do', async () => {

@@ -39,7 +39,7 @@ export type Migrated = { applied: string[]; pending: Step[]; newer: string[] }
  * all steps in one transaction; otherwise each step is its own transaction, or continues where it was interrupted. A
  * lock lets one process per database change the schema. Rejects with a StartError: `db_unreachable`, `db_read_only`,
  * `db_unsuitable`, `migration_pending`, `migration_failed`, `migration_lock_timeout`, `migration_name_divergence`,
- * `contract_blocked`, `binary_older_than_db`, `foreign_tables`, `migrations_missing`.
+ * `contract_blocked`, `binary_older_than_db`, `foreign_tables`, `migrations_missing`, `descriptors_out`.
  */
 export async function migrate(connection: Connection, options: MigrateOptions = {}): Promise<Migrated> {
   return await migrateOn(await connect(connection), connection, options)

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { StartError } from '../../errors.ts'
+import { lacksDescriptors, StartError } from '../../errors.ts'
 
 /** The package's migrations: above `src` and above `dist` alike. */
 export const migrationsDirectory = fileURLToPath(new URL('../../../migrations/', import.meta.url))
@@ -26,7 +26,7 @@ export function migrationNames(directory: string = migrationsDirectory): string[
   try {
     files = readdirSync(directory).filter((file) => file.endsWith('.sql') && file !== 'schema.sql')
   } catch (error) {
-    throw refuse('migrations_missing', `Cannot read ${directory}. Install the package again.`, error)
+    throw unreadable('migrations_missing', directory, error)
   }
   const wrong = files.find((file) => !/^[0-9]{4}_[a-z0-9_]+\.sql$/.test(file))
   if (wrong !== undefined)
@@ -39,12 +39,23 @@ export function migrationNames(directory: string = migrationsDirectory): string[
   return files.map((file) => file.slice(0, -'.sql'.length)).sort()
 }
 
+/** The error for a file of the package; `reason` is that of one that is missing. */
+const unreadable = (reason: string, path: string, cause: unknown): StartError =>
+  lacksDescriptors(cause)
+    ? new StartError(
+        'descriptors_out',
+        `Cannot read ${path}: too many files are open (${cause.code}). Raise the limit (\`ulimit -n\`, or LimitNOFILE in the unit), or find out what has so many open.`,
+        1,
+        { cause },
+      )
+    : refuse(reason, `Cannot read ${path}. Install the package again.`, cause)
+
 const declaration = /^-- cellkeep: kind=(expand|index|backfill|contract) needs=(\d+\.\d+\.\d+)\n/
 
 /** The migrations of a directory in order, as the first line of each declares it. */
 export const readSteps = (directory: string = migrationsDirectory): Step[] =>
   migrationNames(directory).map((name) => {
-    const text = readFileSync(join(directory, `${name}.sql`), 'utf8')
+    const text = readOwn(join(directory, `${name}.sql`), 'migrations_missing')
     const [, kind, needs] = declaration.exec(text) ?? []
     if (kind === undefined || needs === undefined)
       throw refuse(
@@ -53,6 +64,15 @@ export const readSteps = (directory: string = migrationsDirectory): Step[] =>
       )
     return { name, kind: kind as Kind, needs, text }
   })
+
+/** Reads a file of the package; `reason` as for `unreadable`. */
+export function readOwn(file: string, reason: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw unreadable(reason, file, error)
+  }
+}
 
 /** Whether a version is older than `needs`; a pre-release counts as its release. */
 export function isOlder(version: string, needs: string): boolean {
