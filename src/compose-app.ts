@@ -148,7 +148,7 @@ export async function composeApp(
     cursors: createCursors(keyRing.derive('cursor')),
     limiters: createLimiters(config, limiterStore(config, db, log), observer),
     fail: createRefusal(registry.reasons),
-    outputs: createOutputs(deps.checkOutputs ?? config.env === 'development', log),
+    outputs: createOutputs(deps.checkOutputs ?? config.env === 'development', log, observer),
     gate: new Gate({ perCaller: config.max_caller_connections, reads: Math.ceil(poolMax / 2) }),
     tally: createTally(),
     warnings,

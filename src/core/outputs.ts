@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Log } from '../log/log.ts'
+import type { Observer } from '../observe/observer.ts'
 import { resultValue } from '../wire/json-text.ts'
 
 /** Whatever declares an output: an RPC method or a REST route. */
@@ -9,8 +10,6 @@ type Declared = { readonly output?: z.ZodType | undefined }
 export type Outputs = {
   /** Strict: throws if the result breaks the declaration. Otherwise checks a sample and counts what breaks. */
   check(declared: Declared, name: string, result: unknown): void
-  /** Broken results found so far, by method or route. */
-  broken(): ReadonlyMap<string, number>
 }
 
 /** The first results reveal permanent faults; after that, a sample reveals occasional ones. */
@@ -19,17 +18,17 @@ const oneIn = 1000
 
 const issuesShown = 5
 
-export function createOutputs(isStrict: boolean, log: Log): Outputs {
+export function createOutputs(isStrict: boolean, log: Log, observer: Observer): Outputs {
   const seen = new Map<Declared, number>()
-  const broken = new Map<string, number>()
+  const logged = new Set<string>()
   const count = (name: string, flaw: string): void => {
-    const before = broken.get(name) ?? 0
-    broken.set(name, before + 1)
-    if (before === 0)
-      log.error(
-        { event: 'output_flaw', method: name, flaw },
-        'a result breaks its declared output; further ones are only counted',
-      )
+    observer.count('output_flaws_total')
+    if (logged.has(name)) return
+    logged.add(name)
+    log.error(
+      { event: 'output_flaw', method: name, flaw },
+      'a result breaks its declared output; further ones are only counted',
+    )
   }
   return {
     check(declared, name, result) {
@@ -44,7 +43,6 @@ export function createOutputs(isStrict: boolean, log: Log): Outputs {
       const flaw = flawOf(declared, result)
       if (flaw) count(name, flaw)
     },
-    broken: () => broken,
   }
 }
 

@@ -102,6 +102,10 @@ export const catalogue = {
   audit_backlog_rows: gauge('Audit rows that wait for their number, up to 10,000.'),
   audit_backlog_seconds: gauge('Age of the oldest of them.'),
   audit_partitions_ahead: gauge('Partitions of the audit log behind the one that the next row goes into.'),
+  output_flaws_total: counter(
+    1,
+    'Results that were checked and break the declared output of their method or route.',
+  ),
   effect_failures_total: counter(3, 'Effects after a commit that failed.', 'kind'),
   messages_total: counter(25, 'Deliveries of messages that were tried.', 'purpose', 'outcome'),
   migration_pending: gauge('Migration steps that this version has and the database lacks.', 'kind'),
