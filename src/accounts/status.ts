@@ -20,7 +20,7 @@ export const status = route({
   }),
   errors: ['authentication_required'],
   async handler(_input, { app, carriers, query, ip }) {
-    const caller = await app.callers.read(carriers, true, ip)
+    const caller = await app.callers.read({ carriers, withActors: true, ip })
     if (!caller) {
       const bootstrap_available = await app.bootstrap.availability()
       throw refusal('authentication_required', {

@@ -37,7 +37,7 @@ export async function authorise(
   { carriers, ip, trace }: RequestInfo,
   readActing: () => string | undefined,
 ): Promise<Authority> {
-  const caller = await app.callers.read(carriers, true, ip)
+  const caller = await app.callers.read({ carriers, withActors: true, ip })
   if (caller) trace.account_id = caller.account.id
   guardCredential(auth, caller, target)
   const actor = resolveActor(auth, caller, readActing())

@@ -21,11 +21,11 @@ const rpc = async (cookie: string, { url } = test) => {
   return { status: reply.status, set: reply.headers.getSetCookie(), json: (await reply.json()) as Answer }
 }
 const read = (cookie: string, withActors = false) =>
-  test.service.app.callers.read(
-    { cookie: test.service.app.sessionCookie.read(cookie) },
+  test.service.app.callers.read({
+    carriers: { cookie: test.service.app.sessionCookie.read(cookie) },
     withActors,
-    '127.0.0.1',
-  )
+    ip: '127.0.0.1',
+  })
 const value = ({ cookie }: TestAccount): string => cookie.slice('svc_session='.length)
 
 describe('a session cookie', () => {

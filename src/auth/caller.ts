@@ -62,7 +62,7 @@ export type CallerReader = {
    * requests of this event loop turn. Null: no valid credential. Never cached. A valid daemon token takes precedence
    * over a valid session, and a valid session over a bearer token; a bearer token that is not needed is not looked up.
    */
-  read(carriers: Carriers, withActors: boolean, ip: string): Promise<Caller | null>
+  read(asked: { carriers: Carriers; withActors: boolean; ip: string }): Promise<Caller | null>
 }
 
 type CallerReaderDeps = {
@@ -153,7 +153,7 @@ export function createCallerReader(
   const byDaemon = reader(keeper, sql.empty)
 
   return {
-    read: async ({ cookie, bearer, daemon: presented }, withActors, ip) => {
+    read: async ({ carriers: { cookie, bearer, daemon: presented }, withActors, ip }) => {
       if (presented !== undefined && (await daemon?.holds(presented))) {
         const row = await byDaemon('keeper', withActors)
         if (row) return toCaller(row, 'daemon_token', { kind: 'full' })

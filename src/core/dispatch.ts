@@ -94,7 +94,9 @@ async function dispatch<T>(app: App, call: Call, finish: (result: unknown) => T)
   const isPublic = auth.account === 'none'
   const { message } = call
   const presented =
-    isPublic && !message ? null : await app.callers.read(call.carriers, auth.actor !== 'none', call.ip)
+    isPublic && !message
+      ? null
+      : await app.callers.read({ carriers: call.carriers, withActors: auth.actor !== 'none', ip: call.ip })
   message?.admit(presented)
   const caller = isPublic ? null : presented
   if (caller) call.trace.account_id = caller.account.id

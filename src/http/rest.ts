@@ -28,10 +28,11 @@ export async function runRoute(
   info: RequestInfo,
 ): Promise<EdgeReply> {
   const { sessionCookie } = app
+  const { carriers, ip } = info
   try {
     // the credential is present, its type and scope fit
     const caller =
-      route.auth.account === 'none' ? null : await app.callers.read(info.carriers, false, info.ip)
+      route.auth.account === 'none' ? null : await app.callers.read({ carriers, withActors: false, ip })
     if (caller) info.trace.account_id = caller.account.id
     const { path, before_enrolment = false } = route
     guardCredential(route.auth, caller, { scope: `surface:${path.slice(1)}`, before_enrolment })
@@ -42,17 +43,17 @@ export async function runRoute(
 
     // the body: content type, JSON, schema; without an input its JSON is ignored
     if (route.method === 'POST' && !route.input) refuseOtherTypes(request)
-    const sender = { ip: info.ip, isKnown: () => caller !== null }
+    const sender = { ip, isKnown: () => caller !== null }
     const input = route.input && (await readInput(app, route.input, request, sender))
 
     // the handler, which takes its own limiter slots: whether an attempt is charged depends on its outcome
     const context = {
       app,
-      attempt: attemptOf(route, app.limiters, info.ip),
+      attempt: attemptOf(route, app.limiters, ip),
       query,
-      carriers: info.carriers,
+      carriers,
       flow: app.flowCookie.read(request.header('cookie')),
-      ip: info.ip,
+      ip,
       request_id: info.request_id,
       account: caller?.account ?? null,
       credential: caller?.credential ?? null,

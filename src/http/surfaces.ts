@@ -110,6 +110,6 @@ function surfaceTable(app: App, streams: AuditStreams): Map<string, Surface> {
 async function isKnown(app: App, { carriers, ip }: RequestInfo): Promise<boolean> {
   const { cookie, bearer, daemon } = carriers
   if (cookie.state !== 'good' && bearer === undefined && daemon === undefined) return false
-  if (await app.callers.read(carriers, false, ip)) return true
+  if (await app.callers.read({ carriers, withActors: false, ip })) return true
   throw refusal('authentication_required')
 }

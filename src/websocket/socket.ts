@@ -110,7 +110,7 @@ export class Socket {
 
   #read(): Promise<Caller | null> {
     const { carriers, ip } = this.#bound
-    return this.#app.callers.read(carriers, false, ip)
+    return this.#app.callers.read({ carriers, withActors: false, ip })
   }
 
   /** Called once per ping interval: closes the socket after two silent intervals, else pings it. */

@@ -16,14 +16,14 @@ export async function admitUpgrade(app: App, request: EdgeRequest, info: Request
   if (app.hub.isFull()) throw busy()
 
   const query = new URLSearchParams(request.query)
-  const caller = await app.callers.read(info.carriers, query.has('acting'), info.ip)
+  const { carriers: sent, ip, request_id } = info
+  const caller = await app.callers.read({ carriers: sent, withActors: query.has('acting'), ip })
   // Any token may open a socket: each message is held to its scope.
   if (!caller) throw refusal('authentication_required')
   guardStrength(caller)
   const { account, credential } = caller
   info.trace.account_id = account.id
-  const { ip, request_id } = info
-  const [carriers, actor_id] = [only(info.carriers, credential), defaultActor(query, caller)]
+  const [carriers, actor_id] = [only(sent, credential), defaultActor(query, caller)]
   const opens: Bound = { account_id: account.id, credential, carriers, ip, request_id, actor_id }
   return { status: 101, headers: {}, body: null, opens }
 }
