@@ -18,7 +18,7 @@ export type Bound = {
 }
 
 /** One request in flight on a socket. */
-export class Call implements Message {
+export class InFlightRequest implements Message {
   state: 'waiting' | 'begun' | 'cancelled' = 'waiting'
   /** Notifications and closings that the call caused on its own socket; sent after its reply. */
   readonly held: Committed[] = []

@@ -10,7 +10,7 @@ import { type Committed, verdictOf } from '../realtime/committed.ts'
 import { type Connection, hasExpired } from '../realtime/connection.ts'
 import { inOnePiece } from '../wire/json-text.ts'
 import { Arrivals } from './arrivals.ts'
-import { type Bound, Call, isOwn } from './bound.ts'
+import { type Bound, InFlightRequest, isOwn } from './bound.ts'
 import { type EndCode, ends } from './ends.ts'
 import { heartbeatIssue, notificationFrame, readFrame, withActor } from './frames.ts'
 import { LargeMessages } from './large-messages.ts'
@@ -32,8 +32,8 @@ export class Socket {
   readonly #bound: Bound
   readonly #onEnd: () => void
   readonly #log: MessageLog
-  readonly #calls = new Set<Call>()
-  readonly #byId = new Map<Id, Call>()
+  readonly #calls = new Set<InFlightRequest>()
+  readonly #byId = new Map<Id, InFlightRequest>()
   readonly #admitted = Promise.withResolvers<void>()
   readonly #large: LargeMessages
   readonly #vetting: Vetting
@@ -158,7 +158,7 @@ export class Socket {
     const { carriers, ip } = this.#bound
     const began = performance.now()
     const request_id = this.#log.nextId()
-    const call = new Call(rpc.id, this.#bound)
+    const call = new InFlightRequest(rpc.id, this.#bound)
     const trace: RequestInfo['trace'] = {}
     this.#byId.set(rpc.id, call)
     this.#calls.add(call)
@@ -195,7 +195,7 @@ export class Socket {
     this.#log.answered(this.#log.nextId(), status, performance.now(), trace)
   }
 
-  #answer(call: Call, text: string): void {
+  #answer(call: InFlightRequest, text: string): void {
     this.#byId.delete(call.id)
     this.#send(text)
   }
@@ -211,7 +211,7 @@ export class Socket {
   /** Holds back what a call of this socket caused until the call is answered. */
   #hear(committed: Committed): void {
     const { origin } = committed
-    if (origin instanceof Call && this.#calls.has(origin)) origin.held.push(committed)
+    if (origin instanceof InFlightRequest && this.#calls.has(origin)) origin.held.push(committed)
     else this.#apply(committed)
   }
 
