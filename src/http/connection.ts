@@ -72,8 +72,7 @@ export class Connection implements Holder {
   isEnding = false
   /** True: it closes after the answer to the latest request. */
   endsNext = false
-  /** True: its answer is a stream, which handles clients that do not read itself. */
-  isStream = false
+  #isStream = false
   readonly #all: Connections
   readonly #socket: Socket
   /** Responses not yet settled, in the order of the requests, each with the bytes handed over. */
@@ -98,6 +97,8 @@ export class Connection implements Holder {
   }
 
   take(request: IncomingMessage, response: ServerResponse): void {
+    // Its answer would be held until the stream ends, which may be never.
+    if (this.#isStream) return void this.cut()
     this.isEnding ||= this.endsNext
     // Node buffers ignored requests until the connection closes, so the socket must not be read any more.
     if (this.isEnding) return void this.#pause()
@@ -114,6 +115,17 @@ export class Connection implements Holder {
     this.#owed.set(response, bytes)
     this.unsent += bytes
     unsent.bytes += bytes
+  }
+
+  /** The response becomes a stream; false, and the connection is cut, if requests are behind it. */
+  beginStream(response: ServerResponse): boolean {
+    this.#isStream = [...this.#owed.keys()].at(-1) === response
+    if (!this.#isStream) this.cut()
+    return this.#isStream
+  }
+
+  endStream(): void {
+    this.#isStream = false
   }
 
   /** Drops everything that the connection still had to send. */
@@ -154,7 +166,9 @@ export class Connection implements Holder {
 
   stuckMs(now: number): number {
     const { writableLength } = this.#socket
-    const taken = this.isStream || writableLength === 0 ? -1 : this.#socket.bytesWritten - writableLength
+    // A stream handles clients that do not read itself, unless it waits behind other answers.
+    const isStream = this.#isStream && this.#owed.size === 1
+    const taken = isStream || writableLength === 0 ? -1 : this.#socket.bytesWritten - writableLength
     if (taken !== this.#taken) {
       this.#taken = taken
       this.#takenAt = now

@@ -76,10 +76,10 @@ beforeAll(async () => {
   const sizes = { unsent_max: 32 * mebibyte, arriving_max: 16 * mebibyte }
   test = await testService({ actions, ...sizes, answer_stall_ms: 60_000 })
   impatient = await testService({
-    ...{ actions, ...sizes, answer_stall_ms: 2_000 },
+    ...{ actions, ...sizes, answer_stall_ms: 2_000, audit_stream: true },
     database_url: test.databaseUrl,
   })
-  ada = await test.account()
+  ada = await test.account({ roles: ['admin'] })
 })
 afterAll(async () => {
   await impatient.close()
@@ -202,6 +202,37 @@ describe('an answer that is not read', () => {
     await Promise.any(sockets.map(cut))
     await expect.poll(async () => reasonOf(await rpc(test.url, call('big', { size: 4 })))).toBe('ok')
     for (const socket of sockets) socket.destroy()
+  })
+})
+
+describe('an audit stream', () => {
+  const stream = () => `GET /api/account/audit/stream HTTP/1.1\r\nHost: x\r\nCookie: ${ada.cookie}\r\n\r\n`
+  const streams = () => impatient.service.app.hub.count().streams
+
+  it('does not keep an answer before it that is not read', async () => {
+    const socket = await unreading(big(8) + stream(), impatient)
+    await expect.poll(streams).toBe(1)
+    await cut(socket)
+    await expect.poll(() => [unsent.bytes, streams()]).toEqual([0, 0])
+  })
+
+  it('ends with its connection when a request comes behind it, whose answer it would hold', async () => {
+    const socket = await open(impatient.url)
+    const closed = untilClosed(socket)
+    socket.write(stream())
+    await once(socket, 'data')
+    socket.write(big(8))
+    await closed
+    expect(hits).toBe(0)
+    await expect.poll(streams).toBe(0)
+  })
+
+  it('does not begin before a request that came with it', async () => {
+    const socket = await open(impatient.url)
+    const closed = untilClosed(socket)
+    socket.write(stream() + big(8))
+    expect(await closed).toBe('')
+    await expect.poll(() => [unsent.bytes, streams()]).toEqual([0, 0])
   })
 })
 

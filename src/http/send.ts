@@ -120,13 +120,12 @@ function stream(
   const { socket } = request
   const leave = (): void => void response.destroy()
   if (hasEnded(socket)) leave()
-  if (response.destroyed) return void body.gone()
-  connection.isStream = true
+  if (response.destroyed || !connection.beginStream(response)) return void body.gone()
   response.writeHead(status, headers)
   const gone = (): void => {
     socket.off('end', leave).off('close', gone)
     response.off('close', gone)
-    connection.isStream = false
+    connection.endStream()
     body.gone()
   }
   socket.once('end', leave)
