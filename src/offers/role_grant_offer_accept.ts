@@ -126,9 +126,9 @@ async function readWithScopeLock(
 
 /**
  * Locks the offer and its siblings for the actor, in one statement and by ascending id. No sibling can be added
- * afterwards, because making an offer takes the lock of the recipient's account. Holds the credential, and reads both actors: what it
- * reads of them changes only under their account locks, which the caller holds, unless a grant expires during a wait
- * for a sibling.
+ * afterwards, because making an offer takes the lock of the recipient's account. Holds the credential, and reads both
+ * actors: what it reads of them changes only under their account locks, which the caller holds, unless a grant expires
+ * during a wait for a sibling.
  */
 async function lockWithSiblings(
   db: Queryable,
