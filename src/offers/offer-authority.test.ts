@@ -38,6 +38,19 @@ describe('an offer whose grantor lost the authority', () => {
         await run`update role_grant_offer set role = 'inner' where offer_id = ${offer.offer_id}`
       },
     ],
+    [
+      'as the scope kind is no longer registered',
+      ({ offer }) =>
+        run`update role_grant_offer set scope_kind = 'gone', scope_id = ${room}::uuid where offer_id = ${offer.offer_id}`,
+    ],
+    [
+      'as the role cannot be held in such a scope any more',
+      async ({ ada, offer }) => {
+        await run`update role_grant set role = 'local' where id = ${ada.role_grant_id}`
+        await run`update role_grant_offer set role = 'local', scope_kind = 'team', scope_id = ${room}::uuid
+          where offer_id = ${offer.offer_id}`
+      },
+    ],
   ])('%s is superseded by the accept that it refuses', async (_how, lose) => {
     const one = await offered()
     await lose(one)
