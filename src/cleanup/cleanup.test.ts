@@ -1,3 +1,4 @@
+import { Registry } from 'prom-client'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
@@ -227,6 +228,22 @@ describe('the timer', () => {
     await sessions(1, '1 second')
     expect(await cleanUp()).toMatchObject({ ran: true, expired_sessions: 1 })
     await node.close()
+  })
+
+  it('leaves the work to a newer node, and counts each run that it skips, so that no alert misses one', async () => {
+    await sessions(1, '1 second')
+    const metrics = new Registry()
+    await using node = await testService({ database_url: test.databaseUrl, metrics })
+    const { config, node: own } = node.service.app
+    const stop = startCleanup({
+      ...node.service.app,
+      config: { ...config, cleanup_interval_s: 0.02 },
+      node: { ...own, isBehind: true },
+    })
+    const skipped = /^cellkeep_job_runs_total\{job="cleanup",outcome="skipped"\} [1-9]/m
+    await expect.poll(() => metrics.metrics()).toMatch(skipped)
+    await stop()
+    expect(await cleanUp()).toMatchObject({ ran: true, expired_sessions: 1 })
   })
 
   it('logs a failure and goes on', async () => {

@@ -141,7 +141,10 @@ export function startCleanup(app: App): () => Promise<void> {
   let running = Promise.resolve()
   const run = async (): Promise<void> => {
     // A newer version may keep what this one would remove.
-    if (app.node.isBehind) return wait()
+    if (app.node.isBehind) {
+      app.observer.add('job_runs_total', 1, 'cleanup', 'skipped')
+      return wait()
+    }
     try {
       const { ran, ...counts } = await watchJob(
         app.observer,
