@@ -54,15 +54,15 @@ export async function deliverOne(
 }
 
 /**
- * Waits until the database is back, unless somebody waits for the outcome: a message that was sent, but not recorded,
- * would be sent again.
+ * Waits until the database is back or has room, unless somebody waits for the outcome: a message that was sent, but not
+ * recorded, would be sent again.
  */
 async function recorded(app: App, row: Claimed, outcome: Outcome, stop?: AbortSignal): Promise<Outcome> {
   for (;;) {
     try {
       return await record(app, row, outcome)
     } catch (error) {
-      if (!stop || !hasReason(error, 'service_unavailable', 'timeout')) throw error
+      if (!stop || !hasReason(error, 'service_unavailable', 'timeout', 'storage_full')) throw error
       await delay(againMs, undefined, { signal: stop, ref: false }).catch(() => {})
       if (stop.aborted) throw error
     }
