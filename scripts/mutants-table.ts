@@ -115,16 +115,14 @@ export const groups: Group[] = [
     file: 'src/accounts/locks.ts',
     tests: ['src/sessions/ended-meanwhile.test.ts'],
     mutants: [
-      ['!(await holdCredential(db, caller))', 'false'],
+      ['if (!isHeld) throw', 'if (false) throw'],
       ["if (type === 'daemon_token') return sql`true`", 'if (type) return sql`true`'],
     ],
   },
   ...[
     'src/actors/actor_rename.ts',
     'src/offers/role_grant_offer_accept.ts',
-    'src/offers/role_grant_offer_decline.ts',
     'src/offers/role_grant_offer_retract.ts',
-    'src/roles/self_service_role_set.ts',
   ].map((file) => ({
     file,
     tests: ['test/credentials-sweep.test.ts'],

@@ -72,8 +72,11 @@ type CredentialOf = { account: { id: string }; credential: Pick<Caller['credenti
 
 /** Locks the account of a request; refuses if its credential or the account has ended meanwhile. */
 export async function lockWithCredential(db: Queryable, caller: CredentialOf): Promise<LockedAccount> {
-  const locked = await lockLiveAccount(db, caller.account.id, () => refusal('account_vanished'))
-  if (!(await holdCredential(db, caller))) throw refusal('authentication_required')
+  const [locked, isHeld] = await Promise.all([
+    lockLiveAccount(db, caller.account.id, () => refusal('account_vanished')),
+    holdCredential(db, caller),
+  ])
+  if (!isHeld) throw refusal('authentication_required')
   return locked
 }
 
@@ -108,7 +111,6 @@ export const holdSession = (db: Queryable, account_id: string, session_id: strin
 
 /** As `holdSession`, for the credential of a request, whatever its type; the daemon token has no row. */
 export async function holdCredential(db: Queryable, caller: CredentialOf): Promise<boolean> {
-  if (caller.credential.type === 'daemon_token') return true
   return (await db.one<{ is_held: boolean }>(sql`select ${heldCredential(caller)} as is_held`)).is_held
 }
 

@@ -178,7 +178,7 @@ async function acceptedBefore(
 async function isAuthorised(app: App, offer: StoredOffer, grantor: Grantor | undefined): Promise<boolean> {
   const { role, to_account_id, to_actor_id, scope_kind, scope_id, message, grant_expires_at } = offer
   const spec = app.registry.role(role)
-  if (!grantor || !spec || !app.registry.grantable.includes(role)) return false
+  if (!grantor || !spec?.grant_paths.includes('admin')) return false
   // The declarations may have changed since the offer was made.
   if (scope_kind !== null && !app.registry.scopeKindsOf(spec).includes(scope_kind)) return false
   return await mayOffer(app, {

@@ -1,8 +1,7 @@
 import { z } from 'zod'
-import { holdCredential, lockAccounts } from '../accounts/locks.ts'
+import { lockWithCredential } from '../accounts/locks.ts'
 import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
-import { refusal } from '../errors.ts'
 import { OrNull, Text, Uuid } from '../wire/types.ts'
 import { lockOffer, offerMetadata, readOffer, refuseEnded, stampOffer } from './offers.ts'
 
@@ -21,14 +20,10 @@ export const role_grant_offer_decline = mutation({
   async handler({ offer_id, reason = null }, { account, credential, db, audit, notify, fail }) {
     if ((await readOffer(db, offer_id))?.to_account_id !== account.id)
       throw fail('role_grant_offer_not_found')
-    const [accounts, stored, isHeld] = await Promise.all([
-      lockAccounts(db, [account.id]),
+    const [, stored] = await Promise.all([
+      lockWithCredential(db, { account, credential }),
       lockOffer(db, offer_id),
-      holdCredential(db, { account, credential }),
     ])
-    const own = accounts.get(account.id)
-    if (!own || own.deleted_at !== null) throw fail('account_vanished')
-    if (!isHeld) throw refusal('authentication_required')
     if (!stored) throw fail('role_grant_offer_not_found')
     refuseEnded(stored)
     const offer = await stampOffer(db, offer_id, sql`declined_at = now(), decline_reason = ${reason}`)

@@ -1,8 +1,7 @@
 import { z } from 'zod'
-import { holdCredential, lockAccounts } from '../accounts/locks.ts'
+import { lockWithCredential } from '../accounts/locks.ts'
 import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
-import { refusal } from '../errors.ts'
 import { auditConferred, confer } from './grants.ts'
 import { activeGrantsWhere, endGrants } from './revoke.ts'
 import { RoleName } from './scope.ts'
@@ -20,15 +19,12 @@ export const self_service_role_set = mutation({
   async handler({ role, enabled }, { app, account, actor, credential, fail, ...work }) {
     const { db, audit } = work
     if (!app.registry.selfService?.has(role)) throw fail('role_not_self_service_eligible')
-    const [accounts, isLive, isHeld, held] = await Promise.all([
-      lockAccounts(db, [account.id]),
+    const [, isLive, held] = await Promise.all([
+      lockWithCredential(db, { account, credential }),
       db.first(sql`select 1 from actor where id = ${actor.id}::uuid and deleted_at is null`),
-      holdCredential(db, { account, credential }),
       activeGrantsWhere(db, sql`g.actor_id = ${actor.id}::uuid and g.role = ${role} and g.scope_id is null`),
     ])
-    const own = accounts.get(account.id)
-    if (!own || own.deleted_at !== null || !isLive) throw fail('account_vanished')
-    if (!isHeld) throw refusal('authentication_required')
+    if (!isLive) throw fail('account_vanished')
 
     const changed = enabled !== held.length > 0
     if (changed && enabled) {
