@@ -44,6 +44,20 @@ export type Cleaned = {
 /** Rows per transaction: few enough that no request waits long for it. */
 const batchRows = 1000
 
+const nothing: Readonly<Cleaned> = {
+  ran: false,
+  expired_offers: 0,
+  expired_sessions: 0,
+  expired_tokens: 0,
+  expired_charges: 0,
+  expired_addresses: 0,
+  removed_tickets: 0,
+  removed_messages: 0,
+  resealed_secrets: 0,
+  removed_cells: 0,
+  removed_audit_rows: 0,
+}
+
 /** How long an expired token stays listed, so that its owner sees why it stopped working. */
 const tokenGraceDays = 30
 
@@ -54,19 +68,6 @@ const tokenGraceDays = 30
  */
 export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {}): Promise<Cleaned> {
   const { db } = app
-  const none: Cleaned = {
-    ran: false,
-    expired_offers: 0,
-    expired_sessions: 0,
-    expired_tokens: 0,
-    expired_charges: 0,
-    expired_addresses: 0,
-    removed_tickets: 0,
-    removed_messages: 0,
-    resealed_secrets: 0,
-    removed_cells: 0,
-    removed_audit_rows: 0,
-  }
   const done = await db.exclusively('cellkeep cleanup', async (lost) => {
     const stop = AbortSignal.any(signal ? [signal, lost] : [lost])
     const repeat = async (batch: () => Promise<number>): Promise<number> => {
@@ -118,7 +119,7 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
       expired_offers: await repeat(() => expireOffers(db, batchRows)),
     }
   })
-  return done ?? none
+  return done ?? { ...nothing }
 }
 
 /** Skips rows that another transaction has locked; the next run takes them. */
@@ -140,16 +141,12 @@ export function startCleanup(app: App): () => Promise<void> {
   let timer: NodeJS.Timeout | undefined
   let running = Promise.resolve()
   const run = async (): Promise<void> => {
-    // A newer version may keep what this one would remove.
-    if (app.node.isBehind) {
-      app.observer.add('job_runs_total', 1, 'cleanup', 'skipped')
-      return wait()
-    }
     try {
       const { ran, ...counts } = await watchJob(
         app.observer,
         'cleanup',
-        () => sweep(app, { signal: ending.signal }),
+        // A newer version may keep what this one would remove.
+        async () => (app.node.isBehind ? nothing : await sweep(app, { signal: ending.signal })),
         ({ ran, ...counts }) => (ran ? Object.values(counts).reduce((all, count) => all + count) : undefined),
       )
       if (Object.values(counts).some((count) => count > 0)) app.log.info(counts, 'expired rows removed')

@@ -72,7 +72,7 @@ export class Connection implements Holder {
   isEnding = false
   /** True: it closes after the answer to the latest request. */
   endsNext = false
-  #isStream = false
+  #stream: ServerResponse | undefined
   readonly #all: Connections
   readonly #socket: Socket
   /** Responses not yet settled, in the order of the requests, each with the bytes handed over. */
@@ -119,13 +119,14 @@ export class Connection implements Holder {
 
   /** The response becomes a stream; false, and the connection is cut, if requests are behind it. */
   beginStream(response: ServerResponse): boolean {
-    this.#isStream = [...this.#owed.keys()].at(-1) === response
-    if (!this.#isStream) this.cut()
-    return this.#isStream
+    const isLatest = [...this.#owed.keys()].at(-1) === response
+    if (isLatest) this.#stream = response
+    else this.cut()
+    return isLatest
   }
 
-  endStream(): void {
-    this.#isStream = false
+  get #isStream(): boolean {
+    return this.#stream !== undefined && this.#owed.has(this.#stream)
   }
 
   /** Drops everything that the connection still had to send. */

@@ -125,7 +125,6 @@ function stream(
   const gone = (): void => {
     socket.off('end', leave).off('close', gone)
     response.off('close', gone)
-    connection.endStream()
     body.gone()
   }
   socket.once('end', leave)
