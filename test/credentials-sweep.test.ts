@@ -27,224 +27,113 @@ const other = await rival(test.databaseUrl)
 afterAll(() => other.close())
 
 type Two = { me: TestAccount; ada: TestAccount }
-type Call = () => Promise<unknown>
-type Row = (two: Two) => Call | Promise<Call>
+/** The input of a call, once what it needs has been made. */
+type Row = (two: Two) => unknown
 
 const uuid = '00000000-0000-4000-8000-00000000c0de'
+const toGuide = ({ id }: TestAccount) => ({ to_account_id: id, role: 'guide' })
 const offered = async (by: TestAccount, to: TestAccount) => {
-  const { offer } = await by.client.role_grant_offer_create({ to_account_id: to.id, role: 'guide' })
+  const { offer } = await by.client.role_grant_offer_create(toGuide(to))
   return { offer_id: offer.offer_id }
 }
-const invited = async ({ client }: TestAccount) => {
-  const { invite } = await client.invite_create({ username: `u${Date.now()}`, reveal: true })
-  return invite.id
-}
-const minted = async ({ client }: TestAccount) =>
-  (await client.account_token_create({ scope: { kind: 'full' }, lifetime: eternal })).id
+const newInvite = () => ({ username: `u${Date.now()}`, reveal: true })
+const invited = async ({ client }: TestAccount) => (await client.invite_create(newInvite())).invite.id
+const fullToken = { scope: { kind: 'full' as const }, lifetime: eternal }
+const minted = async ({ client }: TestAccount) => (await client.account_token_create(fullToken)).id
 const made = async ({ client }: TestAccount) => (await client.cell_create({ data: {} })).cell.id
+const viewedBy = ({ actor_id }: TestAccount, cell_id: string) => ({
+  cell_id,
+  level: 'viewer' as const,
+  principal: { actor_id },
+})
 /** A cell with an item, a field and a grant. */
-const furnished = async ({ client }: TestAccount, ada: TestAccount) => {
-  const [cell_id, far] = [await made({ client } as TestAccount), await made({ client } as TestAccount)]
-  await client.cell_item_insert({ parent_id: cell_id, child_id: far, position: 'a0' })
-  await client.cell_field_set({ source_id: cell_id, name: 'a', target_id: far })
-  const principal = { actor_id: ada.actor_id }
-  const { grant } = await client.cell_grant_create({ cell_id, level: 'viewer', principal })
+const furnished = async ({ me, ada }: Two) => {
+  const [cell_id, far] = [await made(me), await made(me)]
+  await me.client.cell_item_insert({ parent_id: cell_id, child_id: far, position: 'a0' })
+  await me.client.cell_field_set({ source_id: cell_id, name: 'a', target_id: far })
+  const { grant } = await me.client.cell_grant_create(viewedBy(ada, cell_id))
   return { cell_id, far, grant_id: grant.id }
+}
+/** Makes what a row needs; the returned function calls its method. */
+const prepared = async (method: string, row: Row | undefined, two: Two) => {
+  const input = await row?.(two)
+  return () => two.me.client[method as 'cell_create'](input as never)
 }
 
 /** Refused once the session has ended while they waited. */
 const waiting: Record<string, Row> = {
-  account_delete:
-    ({ me }) =>
-    () =>
-      me.client.account_delete(),
-  account_email_change:
-    ({ me }) =>
-    () =>
-      me.client.account_email_change({ email: 'new@example.com' }),
-  account_email_verify_send: ({ me }) => me.client.account_email_verify_send,
-  account_link_remove:
-    ({ me }) =>
-    () =>
-      me.client.account_link_remove({ link_id: uuid }),
-  account_passkey_register_begin:
-    ({ me }) =>
-    () =>
-      me.client.account_passkey_register_begin({}),
+  account_delete: () => undefined,
+  account_email_change: () => ({ email: 'new@example.com' }),
+  account_email_verify_send: () => undefined,
+  account_link_remove: () => ({ link_id: uuid }),
+  account_passkey_register_begin: () => ({}),
   account_passkey_register_finish: async ({ me }) => {
     const { options } = await me.client.account_passkey_register_begin({})
-    const response = device().create(options as never)
-    return () => me.client.account_passkey_register_finish({ response })
+    return { response: device().create(options as never) }
   },
-  account_passkey_remove:
-    ({ me }) =>
-    () =>
-      me.client.account_passkey_remove({ passkey_id: 'AAAA' }),
-  account_passkey_rename:
-    ({ me }) =>
-    () =>
-      me.client.account_passkey_rename({ passkey_id: 'AAAA', name: 'x' }),
-  account_recovery_codes_create: ({ me }) => me.client.account_recovery_codes_create,
-  account_token_create:
-    ({ me }) =>
-    () =>
-      minted(me),
-  account_totp_confirm:
-    ({ me }) =>
-    () =>
-      me.client.account_totp_confirm({ code: '123456' }),
-  account_totp_enrol: ({ me }) => me.client.account_totp_enrol,
-  account_totp_remove: ({ me }) => me.client.account_totp_remove,
-  account_undelete:
-    ({ me, ada }) =>
-    () =>
-      me.client.account_undelete({ account_id: ada.id }),
-  account_username_change:
-    ({ me }) =>
-    () =>
-      me.client.account_username_change({ username: `${me.username}x` }),
-  actor_rename:
-    ({ me }) =>
-    () =>
-      me.client.actor_rename({ name: 'another' }),
-  admin_account_email_set:
-    ({ me, ada }) =>
-    () =>
-      me.client.admin_account_email_set({ account_id: ada.id, email: null }),
-  admin_account_factors_clear:
-    ({ me, ada }) =>
-    () =>
-      me.client.admin_account_factors_clear({ account_id: ada.id }),
-  admin_account_reset_link_create:
-    ({ me, ada }) =>
-    () =>
-      me.client.admin_account_reset_link_create({ account_id: ada.id, reveal: true }),
-  admin_account_username_set:
-    ({ me, ada }) =>
-    () =>
-      me.client.admin_account_username_set({ account_id: ada.id, username: `${ada.username}x` }),
-  admin_session_revoke_all:
-    ({ me, ada }) =>
-    () =>
-      me.client.admin_session_revoke_all({ account_id: ada.id }),
-  admin_token_revoke_all:
-    ({ me, ada }) =>
-    () =>
-      me.client.admin_token_revoke_all({ account_id: ada.id }),
-  role_grant_assign:
-    ({ me, ada }) =>
-    () =>
-      me.client.role_grant_assign({ to_account_id: ada.id, role: 'guide' }),
-  role_grant_offer_accept: async ({ me, ada }) => {
-    const offer = await offered(ada, me)
-    return () => me.client.role_grant_offer_accept(offer)
-  },
-  role_grant_offer_create:
-    ({ me, ada }) =>
-    () =>
-      offered(me, ada),
-  role_grant_offer_decline: async ({ me, ada }) => {
-    const offer = await offered(ada, me)
-    return () => me.client.role_grant_offer_decline(offer)
-  },
-  role_grant_offer_retract: async ({ me, ada }) => {
-    const offer = await offered(me, ada)
-    return () => me.client.role_grant_offer_retract(offer)
-  },
-  role_grant_revoke: async ({ me, ada: { actor_id } }) => {
+  account_passkey_remove: () => ({ passkey_id: 'AAAA' }),
+  account_passkey_rename: () => ({ passkey_id: 'AAAA', name: 'x' }),
+  account_recovery_codes_create: () => undefined,
+  account_token_create: () => fullToken,
+  account_totp_confirm: () => ({ code: '123456' }),
+  account_totp_enrol: () => undefined,
+  account_totp_remove: () => undefined,
+  account_undelete: ({ ada }) => ({ account_id: ada.id }),
+  account_username_change: ({ me }) => ({ username: `${me.username}x` }),
+  actor_rename: () => ({ name: 'another' }),
+  admin_account_email_set: ({ ada }) => ({ account_id: ada.id, email: null }),
+  admin_account_factors_clear: ({ ada }) => ({ account_id: ada.id }),
+  admin_account_reset_link_create: ({ ada }) => ({ account_id: ada.id, reveal: true }),
+  admin_account_username_set: ({ ada }) => ({ account_id: ada.id, username: `${ada.username}x` }),
+  admin_session_revoke_all: ({ ada }) => ({ account_id: ada.id }),
+  admin_token_revoke_all: ({ ada }) => ({ account_id: ada.id }),
+  role_grant_assign: ({ ada }) => toGuide(ada),
+  role_grant_offer_accept: ({ me, ada }) => offered(ada, me),
+  role_grant_offer_create: ({ ada }) => toGuide(ada),
+  role_grant_offer_decline: ({ me, ada }) => offered(ada, me),
+  role_grant_offer_retract: ({ me, ada }) => offered(me, ada),
+  role_grant_revoke: async ({ ada: { actor_id } }) => {
     const { role_grant_id } = await test.roleGrant({ actor_id, role: 'guide' })
-    return () => me.client.role_grant_revoke({ actor_id, role_grant_id })
+    return { actor_id, role_grant_id }
   },
-  self_service_role_set:
-    ({ me }) =>
-    () =>
-      me.client.self_service_role_set({ role: 'guide', enabled: true }),
+  self_service_role_set: () => ({ role: 'guide', enabled: true }),
 }
 
 /** Those that do not wait for the account of their caller. */
 const independent: Record<string, Row> = {
-  account_session_revoke:
-    ({ me }) =>
-    () =>
-      me.client.account_session_revoke({ session_id: sessionIn(me.cookie) }),
-  account_token_revoke: async ({ me }) => {
-    const token_id = await minted(me)
-    return () => me.client.account_token_revoke({ token_id })
-  },
-  admin_session_revoke:
-    ({ me, ada }) =>
-    () =>
-      me.client.admin_session_revoke({ session_id: sessionIn(ada.cookie) }),
+  account_session_revoke: ({ me }) => ({ session_id: sessionIn(me.cookie) }),
+  account_token_revoke: async ({ me }) => ({ token_id: await minted(me) }),
+  admin_session_revoke: ({ ada }) => ({ session_id: sessionIn(ada.cookie) }),
   admin_ticket_revoke: async ({ me, ada }) => {
     const input = { account_id: ada.id, reveal: true }
     const { ticket } = await me.client.admin_account_reset_link_create(input)
-    return () => me.client.admin_ticket_revoke({ ticket_id: ticket.id })
+    return { ticket_id: ticket.id }
   },
-  admin_token_revoke: async ({ me, ada }) => {
-    const token_id = await minted(ada)
-    return () => me.client.admin_token_revoke({ token_id })
+  admin_token_revoke: async ({ ada }) => ({ token_id: await minted(ada) }),
+  app_settings_update: () => ({ open_signup: true }),
+  invite_create: newInvite,
+  invite_delete: async ({ me }) => ({ invite_id: await invited(me) }),
+  invite_send: async ({ me }) => ({ invite_id: await invited(me), reveal: true }),
+  cell_create: () => ({ data: {} }),
+  cell_update: async ({ me }) => ({ cell_id: await made(me), data: { a: 1 } }),
+  cell_delete: async ({ me }) => ({ cell_id: await made(me) }),
+  cell_clone: async (two) => ({ source_id: (await furnished(two)).cell_id }),
+  cell_grant_create: async ({ me, ada }) => viewedBy(ada, await made(me)),
+  cell_grant_revoke: async (two) => ({ grant_id: (await furnished(two)).grant_id }),
+  cell_field_set: async (two) => {
+    const { cell_id, far } = await furnished(two)
+    return { source_id: cell_id, name: 'b', target_id: far }
   },
-  app_settings_update:
-    ({ me }) =>
-    () =>
-      me.client.app_settings_update({ open_signup: true }),
-  invite_create:
-    ({ me }) =>
-    () =>
-      invited(me),
-  invite_delete: async ({ me }) => {
-    const invite_id = await invited(me)
-    return () => me.client.invite_delete({ invite_id })
+  cell_field_delete: async (two) => ({ source_id: (await furnished(two)).cell_id, name: 'a' }),
+  cell_item_insert: async (two) => {
+    const { cell_id, far } = await furnished(two)
+    return { parent_id: cell_id, child_id: far, position: 'b0' }
   },
-  invite_send: async ({ me }) => {
-    const invite_id = await invited(me)
-    return () => me.client.invite_send({ invite_id, reveal: true })
+  cell_item_move: async (two) => {
+    const { cell_id } = await furnished(two)
+    return { parent_id: cell_id, position: 'a0', new_position: 'b0' }
   },
-  cell_create:
-    ({ me }) =>
-    () =>
-      made(me),
-  cell_update: async ({ me }) => {
-    const cell_id = await made(me)
-    return () => me.client.cell_update({ cell_id, data: { a: 1 } })
-  },
-  cell_delete: async ({ me }) => {
-    const cell_id = await made(me)
-    return () => me.client.cell_delete({ cell_id })
-  },
-  cell_clone: async ({ me, ada }) => {
-    const { cell_id } = await furnished(me, ada)
-    return () => me.client.cell_clone({ source_id: cell_id })
-  },
-  cell_grant_create: async ({ me, ada }) => {
-    const cell_id = await made(me)
-    const principal = { actor_id: ada.actor_id }
-    return () => me.client.cell_grant_create({ cell_id, level: 'viewer', principal })
-  },
-  cell_grant_revoke: async ({ me, ada }) => {
-    const { grant_id } = await furnished(me, ada)
-    return () => me.client.cell_grant_revoke({ grant_id })
-  },
-  cell_field_set: async ({ me, ada }) => {
-    const { cell_id, far } = await furnished(me, ada)
-    return () => me.client.cell_field_set({ source_id: cell_id, name: 'b', target_id: far })
-  },
-  cell_field_delete: async ({ me, ada }) => {
-    const { cell_id } = await furnished(me, ada)
-    return () => me.client.cell_field_delete({ source_id: cell_id, name: 'a' })
-  },
-  cell_item_insert: async ({ me, ada }) => {
-    const { cell_id, far } = await furnished(me, ada)
-    return () => me.client.cell_item_insert({ parent_id: cell_id, child_id: far, position: 'b0' })
-  },
-  cell_item_move: async ({ me, ada }) => {
-    const { cell_id } = await furnished(me, ada)
-    return () => me.client.cell_item_move({ parent_id: cell_id, position: 'a0', new_position: 'b0' })
-  },
-  cell_item_delete: async ({ me, ada }) => {
-    const { cell_id } = await furnished(me, ada)
-    return () => me.client.cell_item_delete({ parent_id: cell_id, position: 'a0' })
-  },
+  cell_item_delete: async (two) => ({ parent_id: (await furnished(two)).cell_id, position: 'a0' }),
 }
 
 /** It only ends sessions, and so it may end them on behalf of one that ended a moment ago. */
@@ -265,9 +154,9 @@ it('every mutation of a session is below', () => {
 
 it.each(Object.entries(waiting))(
   '%s is refused if its session ends while it waits for the lock of its account',
-  async (_method, row) => {
+  async (method, row) => {
     const two = await both()
-    const call = await row(two)
+    const call = await prepared(method, row, two)
     await other.begin('select from account where id = $1 for no key update', [two.me.id])
     const asked = reasonOf(call())
     await Promise.race([asked, other.blocks(1)])
@@ -277,9 +166,9 @@ it.each(Object.entries(waiting))(
   },
 )
 
-it.each(Object.entries(independent))('%s does not wait for the lock of its account', async (_method, row) => {
+it.each(Object.entries(independent))('%s does not wait for the lock of its account', async (method, row) => {
   const two = await both()
-  const call = await row(two)
+  const call = await prepared(method, row, two)
   await other.begin('select from account where id = $1 for no key update', [two.me.id])
   const reason = await reasonOf(call())
   await other.commit()
@@ -290,7 +179,8 @@ it.each(['role_grant_offer_accept', 'self_service_role_set'])(
   '%s locks its account and then its session, whose end waits for the grant',
   async (method) => {
     const me = await test.account()
-    const call = (await waiting[method]?.({ me, ada: await test.account({ roles: ['guide'] }) })) as Call
+    const two = { me, ada: await test.account({ roles: ['guide'] }) }
+    const call = await prepared(method, waiting[method], two)
     // The same grant: the call waits for it once it has every lock.
     await other.begin("insert into role_grant (actor_id, role) values ($1, 'guide')", [me.actor_id])
     const asked = reasonOf(call())
