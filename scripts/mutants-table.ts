@@ -462,6 +462,7 @@ export const groups: Group[] = [
     mutants: [
       ['and not ${isPrivileged(sql`account.id`)}', ''],
       [' and email_verified\n', '\n'],
+      ['(${identity.strong}::boolean or not', '(true or not'],
     ],
   },
   {

@@ -1,5 +1,6 @@
 import { fold } from '../accounts/formats.ts'
 import { lockIfLive } from '../accounts/locks.ts'
+import { secondFactorActive } from '../auth/ways-in.ts'
 import { callerSubject, mutate, type Work } from '../core/mutate.ts'
 import type { RouteHold } from '../core/route.ts'
 import { type Queryable, sql } from '../db/db.ts'
@@ -81,7 +82,10 @@ async function enterLinked(context: Context, work: Work, proven: Proven, link: L
 const ownerOf = (db: Queryable, email: string): Promise<Owner | undefined> =>
   db.first(sql`select id, deleted_at from account where email_key = ${fold(email)}`)
 
-/** For an identity whose e-mail is that of a live account. The e-mail alone admits nobody. */
+/**
+ * For an identity whose e-mail is that of a live account. The e-mail alone admits nobody, and links nobody to an account
+ * whose second factor has not been proven: the link would stay even if the second step fails.
+ */
 async function enterOwned(
   context: Context,
   work: Work,
@@ -95,7 +99,8 @@ async function enterOwned(
     provider.auto_link === 'both_verified' && isIn(provider.allowed_domains ?? [], email)
       ? await work.db.first(sql`
           select from account where id = ${account_id}::uuid and email_key = ${fold(email)} and email_verified
-            and not ${isPrivileged(sql`account.id`)}`)
+            and not ${isPrivileged(sql`account.id`)}
+            and (${identity.strong}::boolean or not ${secondFactorActive(sql`account.id`)})`)
       : undefined
   const link = { account_id, provider: provider.id, identity, credential_type: null }
   if (!mayLink || !(await addLink(context.app, work, link))) throw refusal('oidc_account_exists')

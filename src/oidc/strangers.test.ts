@@ -2,6 +2,7 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { send } from '../../test/helpers/account-routes.ts'
 import { mailIsDown } from '../../test/helpers/mailed.ts'
 import { finish, signIn, start, testProvider } from '../../test/helpers/oidc.ts'
+import { guarded } from '../../test/helpers/totp.ts'
 import { sha256Hex } from '../auth/secrets.ts'
 import type { OidcProviderOptions } from '../config/oidc.ts'
 import { sql } from '../db/db.ts'
@@ -239,6 +240,15 @@ describe('an identity with the e-mail of an account', () => {
     const test = await serviceWith(both)
     await owner(test, state)
     expect(await outcome(test)).toEqual(exists)
+  })
+
+  it('is not linked past the second factor of the account, unless the provider proves one', async () => {
+    const test = await serviceWith({ ...both, second_factor: { amr: ['mfa'] } })
+    const { id, client } = await guarded(test, { email: 'ada@corp.example' })
+    await test.service.operations.verifyEmail({ account_id: id }, operator)
+    expect(await outcome(test)).toEqual(exists)
+    expect((await client.account_sign_in_get()).links).toEqual([])
+    expect(await outcome(test, { ...ada, amr: ['mfa'] })).toEqual(linked)
   })
 
   it('is not linked if the account has an identity of the provider already', async () => {
