@@ -165,6 +165,18 @@ describe('gaps', () => {
     expect(ids(await stream.take(5))).toEqual(range(last - 4, last))
   })
 
+  it('rows that retention removed are a gap also right after another stream has read them', async () => {
+    const { test, admin } = await started()
+    await writeRows(test, 20)
+    const last = await newest(test)
+    const replay = () => openStream(test, { cookie: admin.cookie }, '?after=0')
+    expect(ids(await (await replay()).take(last))).toEqual(range(1, last))
+    await removeRows(test, last - 5)
+    const [gap, ...rows] = await (await replay()).take(6)
+    expect(gap).toMatchObject({ event: 'gap', data: { after: 0, resumed_after: last - 5 } })
+    expect(ids(rows)).toEqual(range(last - 4, last))
+  })
+
   it('goes on behind the gap also where retention left rows of lower numbers', async () => {
     const { test, admin } = await started()
     await writeRows(test, 20)

@@ -63,6 +63,7 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
   const replays = createFairQueue(replaysMax, Number.POSITIVE_INFINITY)
   let members = 0
   let position: number | undefined
+  let removed = 0
   let moved = Promise.withResolvers<void>()
   let [pauses, readAt] = [0, performance.now()]
   let stop = (): void => {}
@@ -97,7 +98,12 @@ export function createTail({ db, hub, log, observer }: Pick<App, 'db' | 'hub' | 
     await numberRows(db)
     // A statement sees rows that are numbered while it is planned, but not a partition created for them meanwhile. So
     // it reads no further than the numbers given before it began.
-    const { seq } = await db.readOnly.one<{ seq: number }>(sql`select seq from audit_position`)
+    const { seq, removed_seq } = await db.readOnly.one<{ seq: number; removed_seq: number }>(
+      sql`select seq, removed_seq from audit_position`,
+    )
+    // Pages that were read before may hold rows that retention has removed.
+    if (removed_seq > removed) pages.clear()
+    removed = removed_seq
     let at = position ?? seq
     for (let isMore = true; isMore && !readings.isOver; ) {
       const page = await readAfter(db.readOnly, at, seq)

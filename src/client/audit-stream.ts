@@ -18,7 +18,10 @@ export class AuditStreamError extends Error {
   }
 }
 
-/** `event`: a row of the log. `gap`: retention removed rows after `after`; it continues after `resumed_after`. */
+/**
+ * `event`: a row of the log. `gap`: it continues after `resumed_after`, because retention removed the rows in between,
+ * or because the log ends before `after`.
+ */
 export type AuditStreamItem =
   | { type: 'event'; seq: number; method: string; params: AuditEvent }
   | { type: 'gap'; after: number; resumed_after: number }

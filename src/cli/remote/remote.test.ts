@@ -289,6 +289,24 @@ it('tail prints the rows after a position as they are written, until the process
   expect(text).toContain(admin.actor_id)
 })
 
+it('tail says that a position lies beyond the end of the log', async () => {
+  const { token } = await admin.client.account_token_create({
+    scope: { kind: 'read_only' },
+    lifetime: { kind: 'ttl', days: 1 },
+  })
+  const warned = Promise.withResolvers<string>()
+  const running = execute(['tail', '--after', '9000'], {
+    stdin: new PassThrough(),
+    stdout: { write: () => {} },
+    stderr: { write: (text) => warned.resolve(text) },
+    env: { HOME: home, CELLKEEP_URL: test.url, CELLKEEP_TOKEN: token },
+    cwd: home,
+  })
+  expect(await warned.promise).toMatch(/^The log ends at row \d+, before row 9000; new rows follow\.\n$/)
+  process.emit('SIGINT')
+  expect(await running).toBe(0)
+})
+
 it('tail without the credential of an admin says what to do', async () => {
   const { code, stderr } = await cellkeep(['tail'])
   expect([code, stderr]).toEqual([1, expect.stringContaining('cellkeep login')])

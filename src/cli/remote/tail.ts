@@ -37,8 +37,7 @@ export const tail: Command = command({
     try {
       const rows = auditStream({ url, token, after, signal: end.signal })
       for await (const item of rows) {
-        if (item.type === 'gap')
-          io.stderr.write(`Rows ${item.after + 1} to ${item.resumed_after} are gone.\n`)
+        if (item.type === 'gap') io.stderr.write(`${gapText(item)}\n`)
         else if (type === undefined || item.params.event_type === type)
           io.stdout.write(out.json ? `${JSON.stringify(item.params)}\n` : lineOf(item.params))
       }
@@ -51,6 +50,11 @@ export const tail: Command = command({
     }
   },
 })
+
+const gapText = ({ after, resumed_after }: { after: number; resumed_after: number }): string =>
+  resumed_after > after
+    ? `Rows ${after + 1} to ${resumed_after} are gone.`
+    : `The log ends at row ${resumed_after}, before row ${after}; new rows follow.`
 
 /** `12:03:04 41 role_grant_create failure account=… target_account=… role=admin` */
 function lineOf({ seq, created_at, event_type, outcome, metadata, ...ids }: AuditEvent): string {
