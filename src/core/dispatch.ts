@@ -101,7 +101,7 @@ async function dispatch<T>(app: App, call: Call, finish: (result: unknown) => T)
   const caller = isPublic ? null : presented
   if (caller) call.trace.account_id = caller.account.id
   guardCredential(auth, caller, action)
-  if (auth.fresh && caller) await requireFresh(app, app.db.readOnly.point, caller)
+  if (auth.fresh && caller) await requireFresh(app, app.db.point, caller)
 
   // 6. the acting actor
   const actor = resolveActor(auth, caller, actingOf(call.params))

@@ -46,8 +46,8 @@ export interface Database extends Queryable, ReadOnly {
 export function openDatabase(options: DatabaseOptions): Database {
   const clock = createClock()
   const pool = openPool(options, clock)
-  const { point, primary } = pool
-  const joined = joiner(point, { line: primary, observer: pool.observer })
+  const { point, pointOfMethod, primary } = pool
+  const joined = joiner(pointOfMethod, { line: primary, observer: pool.observer })
   const { rows, first, one } = queryable(pool.read)
   let replicas: Replicas | undefined
   return {
@@ -55,7 +55,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     point,
     joined,
     promptly: queryable(pool.writePromptly),
-    readOnly: { rows, first, one, point, joined },
+    readOnly: { rows, first, one, point: pointOfMethod, joined },
     transaction: createTransactions(pool),
     exclusively: (name, work) =>
       exclusively(primary.session, name, nameIn(options.connection.schema, name), work),

@@ -20,19 +20,22 @@ type ReaderOptions = {
   silence: Silence
 }
 
-/** The place of one shared connection, and how many reads on it wait for their answers. */
+/** The place of one shared connection. */
 type Shared = {
   opened: Promise<pg.Client> | undefined
   /** The connection once it is open. */
   client: pg.Client | undefined
-  reads: number
+  /** Those that wait for their answers, the oldest first. */
+  reads: Set<{ began: number }>
   refusedAt: number
 }
 
-/** Enough for short reads: a pipelined connection sends the next one without waiting for an answer. */
-const connectionsMax = 2
+type Read = { query: Sql; shared: string | undefined; isOfMethod: boolean }
+
 /** For this long after a refused attempt to connect, only the other connections are used. */
 const refusedMs = 100
+/** A connection whose oldest read has waited for this long is avoided. */
+const heldUpMs = 50
 
 /**
  * The plan of a read by keys is the same for all keys. By default PostgreSQL would plan each read anew, which takes
@@ -44,19 +47,21 @@ const ownSettings = `set default_transaction_read_only = on; set plan_cache_mode
 
 /**
  * Point reads on shared, pipelined connections. A lost connection rejects the reads in flight on it, which are
- * repeated once; the next read opens a new one.
+ * repeated once; the next read opens a new one. Those of methods keep to one connection, so that a locked table, which
+ * holds up all reads behind the first of it, leaves the other one to credentials.
  */
 export function pipelinedReader(primary: Primary, options: ReaderOptions) {
   const { onStatement, noteLostName, isPooled, hasNames, observer, silence } = options
   const connections = openShared(primary, options)
   let underWay = 0
 
-  const read = async <T>(query: Sql, isNamed: boolean, shared: string | undefined): Promise<T[]> => {
+  const read = async <T>({ query, shared, isOfMethod }: Read, isNamed: boolean): Promise<T[]> => {
     const statement = isNamed ? compile(query) : nameless(query)
     onStatement?.(statement.text)
     const end = beginStatement(observer, shared)
-    const slot = connections.choose()
-    slot.reads += 1
+    const slot = connections.choose(isOfMethod)
+    const waiting = { began: performance.now() }
+    slot.reads.add(waiting)
     try {
       const client = await connections.connected(slot).catch((error) => {
         throw unavailable(error)
@@ -83,38 +88,39 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
         primary.alive()
       }
     } finally {
-      slot.reads -= 1
+      slot.reads.delete(waiting)
       end()
     }
   }
 
+  const point = async <T>(one: Read): Promise<T[]> => {
+    try {
+      return await read<T>(one, hasNames)
+    } catch (error) {
+      const cause = repeatCause(error)
+      if (cause !== 'lost' && cause !== 'statement_name') return explainReadOnly(error)
+      await primary.repeats(cause)
+      return await read<T>(one, hasNames && cause !== 'statement_name').catch(explainReadOnly)
+    }
+  }
   return {
     isBusy: () => underWay > 0,
-    point: async <T>(query: Sql, shared?: string): Promise<T[]> => {
-      try {
-        return await read<T>(query, hasNames, shared)
-      } catch (error) {
-        const cause = repeatCause(error)
-        if (cause !== 'lost' && cause !== 'statement_name') return explainReadOnly(error)
-        await primary.repeats(cause)
-        return await read<T>(query, hasNames && cause !== 'statement_name', shared).catch(explainReadOnly)
-      }
-    },
+    point: <T>(query: Sql, shared?: string) => point<T>({ query, shared, isOfMethod: false }),
+    pointOfMethod: <T>(query: Sql, shared?: string) => point<T>({ query, shared, isOfMethod: true }),
     close: connections.close,
   }
 }
 
 /** The connections that reads share, each opened when a read needs it. */
 function openShared(primary: Primary, { isPooled, onError }: Pick<ReaderOptions, 'isPooled' | 'onError'>) {
-  const slots = Array.from(
-    { length: connectionsMax },
-    (): Shared => ({
-      opened: undefined,
-      client: undefined,
-      reads: 0,
-      refusedAt: -Infinity,
-    }),
-  )
+  const slot = (): Shared => ({
+    opened: undefined,
+    client: undefined,
+    reads: new Set(),
+    refusedAt: -Infinity,
+  })
+  // Enough for short reads: a pipelined connection sends the next one without waiting for an answer.
+  const [first, second] = [slot(), slot()]
   /** Connections that are being asked whether they may still be used. */
   const asked = new WeakMap<pg.Client, Promise<boolean>>()
   let closed = false
@@ -149,13 +155,18 @@ function openShared(primary: Primary, { isPooled, onError }: Pick<ReaderOptions,
     slot.client = undefined
   }
   /**
-   * The least busy connection: under low load only the first is opened, and plans each statement once. No read waits
-   * for the second one, which the server may refuse.
+   * The least busy connection, but for methods the second one. No read waits until that is open, as the server may
+   * refuse it.
    */
-  const choose = (): Shared => {
-    const best = slots.reduce((best, one) => (one.reads < best.reads ? one : best))
+  const choose = (isOfMethod: boolean): Shared => {
+    const late = performance.now() - heldUpMs
+    const load = ({ reads }: Shared): number => {
+      for (const { began } of reads) return reads.size + (began < late ? 1_000 : 0)
+      return 0
+    }
+    const best = isOfMethod || load(second) < load(first) ? second : first
     if (best.client) return best
-    const open = slots.find(({ client }) => client)
+    const open = [first, second].find(({ client }) => client)
     if (open === undefined) return best
     if (best.opened === undefined && performance.now() - best.refusedAt > refusedMs)
       connected(best).catch(() => {})
@@ -192,9 +203,9 @@ function openShared(primary: Primary, { isPooled, onError }: Pick<ReaderOptions,
     close: async (): Promise<void> => {
       closed = true
       await Promise.all(
-        slots.map(async (slot) => {
+        [first, second].map(async (slot) => {
           const client = await slot.opened?.catch(() => undefined)
-          if (client) await farewell(client, () => slot.reads > 0)
+          if (client) await farewell(client, () => slot.reads.size > 0)
         }),
       )
     },

@@ -83,6 +83,8 @@ export type Pool = {
   writePromptly(query: Sql): Promise<Answered>
   /** One short statement that can only read, on a shared connection; `shared` names one that many requests share. */
   point<T>(query: Sql, shared?: string): Promise<T[]>
+  /** The same for the handler of a method. */
+  pointOfMethod<T>(query: Sql, shared?: string): Promise<T[]>
   load(): { open: number; idle: number; waiting: number }
   primary: Primary
   receiving: Receiving
@@ -231,6 +233,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     write: (query) => write(query),
     writePromptly,
     point: reader.point,
+    pointOfMethod: reader.pointOfMethod,
     load: slots.load,
     primary,
     receiving,

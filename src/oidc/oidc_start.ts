@@ -59,7 +59,7 @@ async function sessionOf({ app, account, credential }: Context, intent: 'link' |
   if (!account || !credential) throw refusal('authentication_required')
   if (credential.type !== 'session')
     throw refusal('credential_type_required', { required_credential_types: ['session'] })
-  if (intent === 'link') await requireFresh(app, app.db.readOnly.point, { account, credential })
+  if (intent === 'link') await requireFresh(app, app.db.point, { account, credential })
   return { account_id: account.id, session_id: credential.id }
 }
 

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
+import { withClient } from '../../db/migration/migrate.ts'
 import { directOf } from '../../db/servers/connection.ts'
 import { isDiskFull, nameIsLost } from '../../db/servers/failure.ts'
 import { missingFeatures } from '../../db/servers/features.ts'
@@ -7,6 +8,34 @@ import { requireSuitable, withTwo } from '../../db/servers/suitable.ts'
 import { StartError } from '../../errors.ts'
 import type { Opened } from '../with-service.ts'
 import type { Finding } from './finding.ts'
+
+/**
+ * Sessions that keep all others from writing to a table for longer than a migration or the cleanup does. Nobody waits
+ * for `audit_inbox`, about which there is another finding.
+ */
+const lockers = `
+  select a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as application,
+    string_agg(distinct c.relname, ', ') as tables,
+    extract(epoch from clock_timestamp() - min(a.xact_start))::int as seconds
+  from pg_locks l join pg_class c on c.oid = l.relation and c.relkind in ('r', 'p')
+    join pg_stat_activity a on a.pid = l.pid
+  where l.granted and l.database = (select oid from pg_database where datname = current_database())
+    and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+    and c.relnamespace = current_schema()::regnamespace and c.relname <> 'audit_inbox'
+    and coalesce(clock_timestamp() - a.xact_start > interval '2 seconds', true)
+  group by a.pid, a.application_name, a.backend_type order by a.pid`
+
+type Locker = { pid: number; application: string; tables: string; seconds: number | null }
+
+/** Calls wait for these tables, and so would every other check. */
+export async function lockFindings({ connection }: Opened): Promise<Finding[]> {
+  const { rows } = await withClient(connection, (client) => client.query<Locker>(lockers))
+  return rows.map(({ pid, application, tables, seconds }) => ({
+    finding: 'table_locked',
+    what: `The server process ${pid} (${application}) has locked ${tables}${seconds === null ? '' : ` for ${seconds} s`}. Calls that need this wait, and are then refused with timeout.`,
+    remedy: `Let it end, or run \`select pg_terminate_backend(${pid})\`. Then run \`cellkeep doctor\` again: it could not check the rest of the database.`,
+  }))
+}
 
 /** Why no node can start with this connection to the database, or on this engine. */
 export async function connectionFindings(opened: Opened): Promise<Finding[]> {

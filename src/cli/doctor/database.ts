@@ -12,7 +12,7 @@ import { missingAuthority, readAuthority } from '../../verify/authority.ts'
 import { judge } from '../../verify/judge.ts'
 import type { Opened } from '../with-service.ts'
 import { auditFindings } from './audit.ts'
-import { connectionFindings, featureFindings } from './connection.ts'
+import { connectionFindings, featureFindings, lockFindings } from './connection.ts'
 import type { Finding, Fix } from './finding.ts'
 import { grantFindings } from './grants.ts'
 import { linkFindings } from './links.ts'
@@ -29,6 +29,8 @@ export async function databaseFindings(
   opened: Opened,
   deep: { sample: number | null; onRows: (rows: number) => void },
 ): Promise<Finding[]> {
+  const locked = await lockFindings(opened)
+  if (locked.length > 0) return locked
   const steps = await stepFindings(opened)
   if (steps.length > 0) return steps
   const { config, connection, log } = opened

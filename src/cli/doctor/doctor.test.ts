@@ -339,6 +339,22 @@ describe('the schema', () => {
     await old.close()
   })
 
+  it('a table that somebody has locked, reported alone because other checks would wait for it', async () => {
+    const owner = await rival(test.databaseUrl)
+    await owner.begin('lock table role_grant in access exclusive mode')
+    const lasting = sql`select pid from pg_stat_activity where datname = current_database()
+      and state = 'idle in transaction' and clock_timestamp() - xact_start > interval '2 seconds'`
+    await expect.poll(() => test.service.app.db.rows(lasting), { timeout: 30_000 }).toHaveLength(1)
+    const [{ pid } = { pid: 0 }] = await test.service.app.db.rows<{ pid: number }>(lasting)
+    expect(await found()).toEqual(['table_locked'])
+    const { stdout } = await doctor()
+    expect(stdout).toMatch(new RegExp(`process ${pid} \\(.*\\) has locked role_grant for \\d+ s`))
+    expect(stdout).toContain(`select pg_terminate_backend(${pid})`)
+    await owner.commit()
+    await owner.close()
+    expect(await found()).toEqual([])
+  })
+
   it('no database yet', async () => {
     expect(await found({ CELLKEEP_DATABASE_URL: '' })).toEqual(['no_database'])
   })

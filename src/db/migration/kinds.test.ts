@@ -192,16 +192,36 @@ test('a step that does not get its lock holds up nobody for long, and names who 
   await writing
 })
 
-/** Runs all steps in a process of its own, which the test kills. */
-function runner(connection: FreshDatabase['connection'], directory: string) {
+/** Runs all steps in a process of its own, which the test kills or stops. */
+function runner(connection: FreshDatabase['connection'], directory: string, patience = {}) {
   const program = `
     import { migrate } from ${JSON.stringify(new URL('./migrate.ts', import.meta.url).href)}
-    await migrate(${JSON.stringify(connection)}, { directory: ${JSON.stringify(directory)}, mode: 'run' })`
+    await migrate(${JSON.stringify(connection)}, ${JSON.stringify({ directory, mode: 'run', patience })})`
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: 'inherit' })
   const ended = once(child, 'exit')
   onTestFinished(() => void child.kill('SIGKILL'))
-  return { kill: () => child.kill('SIGKILL') && ended }
+  return {
+    kill: () => child.kill('SIGKILL') && ended,
+    signal: (name: 'SIGSTOP' | 'SIGCONT') => child.kill(name),
+    ended,
+  }
 }
+
+test('a process that stands still in the middle of a step does not keep its locks', async () => {
+  const { connection, directory, client, status } = await planted({
+    '9001_wide': 'alter table made add column wide integer; select pg_advisory_xact_lock(9001);',
+  })
+  await client.query('select pg_advisory_lock(9001)')
+  const run = runner(connection, directory, { standstillMs: 500 })
+  await expect.poll(async () => (await status()).runners[0]?.waits_for.length).toBe(1)
+  run.signal('SIGSTOP')
+  await client.query('select pg_advisory_unlock(9001)')
+  await client.query('update made set n = n where id = 1')
+  run.signal('SIGCONT')
+  expect(await run.ended).toEqual([1, null])
+  expect(states(await status())).toEqual({ '9000_made': 'done', '9001_wide': 'pending' })
+  expect((await migrate(connection, { directory, mode: 'run' })).applied).toEqual(['9001_wide'])
+})
 
 test('kill -9 in the middle of an index leaves nothing that the next run does not repair', async () => {
   const { connection, directory, client, status } = await planted({ '9002_index': index })

@@ -3,7 +3,13 @@ import pg from 'pg'
 import type { Patience, Runner } from './runner.ts'
 import { refuse } from './steps.ts'
 
-export const defaultPatience: Patience = { lockMs: 2_000, tries: 20, pauseMs: [500, 5_000], lagS: 5 }
+export const defaultPatience: Patience = {
+  lockMs: 2_000,
+  tries: 20,
+  pauseMs: [500, 5_000],
+  standstillMs: 30_000,
+  lagS: 5,
+}
 
 /**
  * Runs `work` in one transaction that waits only briefly for locks, because other statements on the same table queue
@@ -12,12 +18,15 @@ export const defaultPatience: Patience = { lockMs: 2_000, tries: 20, pauseMs: [5
  */
 export async function patiently<T>(runner: Runner, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const { client } = runner
-  const { lockMs, tries, pauseMs } = runner.patience
+  const { lockMs, tries, pauseMs, standstillMs } = runner.patience
   let watch: Watch | undefined
   try {
     for (let tried = 1; ; tried++) {
       try {
-        await client.query(`begin isolation level read committed; set local lock_timeout = ${lockMs}`)
+        await client.query(
+          `begin isolation level read committed; set local lock_timeout = ${lockMs};
+           set local idle_in_transaction_session_timeout = ${standstillMs}`,
+        )
         const result = await work(client)
         await client.query('commit')
         return result

@@ -14,6 +14,8 @@ export type Patience = {
   tries: number
   /** The shortest and the longest pause between tries. */
   pauseMs: readonly [min: number, max: number]
+  /** How long a step may pause between two statements: a process that stands still would keep its locks. */
+  standstillMs: number
   /** How far a replica may be behind while columns are filled. */
   lagS: number
 }

@@ -102,7 +102,7 @@ export async function openReplicas(
     return await onPrimary()
   }
   const pointOn = async <T>(choice: Choice, query: Sql, shared?: string): Promise<T[]> => {
-    const onPrimary = async () => ({ rows: await pool.point<T>(query, shared) })
+    const onPrimary = async () => ({ rows: await pool.pointOfMethod<T>(query, shared) })
     return (await ask(choice, query, onPrimary, shared)).rows as T[]
   }
   const joined = joiner((query, shared) => pointOn({ replica: choose() }, query, shared), {
