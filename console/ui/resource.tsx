@@ -33,6 +33,23 @@ export function Resource<T>({
   )
 }
 
+/** Below a list that is no table: reads its next page; `children`: what to say beside it. */
+export const More = ({
+  of: { hasMore, isFetching, more },
+  children,
+}: {
+  of: { hasMore: boolean; isFetching: boolean; more(): void }
+  children?: ComponentChildren
+}) =>
+  hasMore && (
+    <div class="row">
+      {children}
+      <Button isBusy={isFetching} onClick={more}>
+        {words.more_rows}
+      </Button>
+    </div>
+  )
+
 /** Why something could not be read, and what to do; the request id is in the server's log. */
 export function ErrorNote({
   error,
