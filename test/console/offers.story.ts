@@ -159,6 +159,7 @@ it('offers that one has made have a place of their own, where they can be taken 
   const sent = page.getByRole('table', { name: 'Sent' })
   await sent.getByText('waiting').waitFor()
   expect(await sent.getByRole('row').count()).toBe(2)
+  await sent.getByRole('link', { name: 'grace' }).waitFor()
   expect(await page.title()).toBe('Sent, Inbox · Cellkeep')
   await look(page, 'inbox-sent')
   await sent.getByRole('button', { name: 'Take back' }).click()
