@@ -25,13 +25,21 @@ const first = steps[location.pathname]
 /** Where a signed-in person continues. */
 const goOn = (): void => location.assign(safeTarget(fragment.to ?? null, server.home))
 
+const isHome = server.home === location.pathname
+/** Who is signed in goes on, but may open an invite first. */
+async function load(): Promise<void> {
+  const isOpened = session.peek() === undefined
+  await loadSession()
+  if (signedIn.value && !isHome && !(isOpened && first === 'sign_up')) goOn()
+}
+
 /** The pages for people beside the console; each is one card. */
 function Pages() {
   const state = session.value
   if (unreachable.value)
     return (
       <EntryFrame title={shell.unreachable_title}>
-        <ErrorNote error={unreachable.value} onRetry={() => void loadSession()} />
+        <ErrorNote error={unreachable.value} onRetry={() => void load()} />
       </EntryFrame>
     )
   if (!state) return null
@@ -73,10 +81,7 @@ const Welcome = ({ isNew }: { isNew: boolean }) => (
   </EntryFrame>
 )
 
-const isHome = server.home === location.pathname
-void loadSession().then(() => {
-  if (signedIn.value && !isHome && first !== 'sign_up') goOn()
-})
+void load()
 render(
   <main class="alone">
     <Pages />

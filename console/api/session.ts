@@ -2,7 +2,7 @@ import { computed, effect, signal } from '@preact/signals'
 import type { z } from 'zod'
 import { CellkeepError } from '../../src/client/client.ts'
 import type { RoleGrantSummary as GrantSchema } from '../../src/roles/grants.ts'
-import { explain } from '../copy/errors.ts'
+import { explain, explainRead } from '../copy/errors.ts'
 import { draftsAreOf } from '../lib/draft.ts'
 import { isSame } from '../lib/json.ts'
 import { remembered } from '../lib/remembered.ts'
@@ -89,7 +89,7 @@ async function ask(wanted: string, mayStay: boolean, own: number): Promise<void>
     if (!signedIn.peek()) unreachable.value = failure
     else if (!mayStay) sessionEnded()
     else {
-      toast(explain(failure))
+      toast(explainRead(failure))
       if (isOutage(failure)) void afterOutage(reload)
     }
     return

@@ -6,7 +6,7 @@ import { useRun } from '../api/run.ts'
 import { acting } from '../api/session.ts'
 import { cellLabel, cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
+import { explain, explainRead } from '../copy/errors.ts'
 import { draftOf, dropDraft, keepDraft } from '../lib/draft.ts'
 import { diff, isSame, type Json, type JsonObject } from '../lib/json.ts'
 import { checkData, placeOf } from '../lib/json-check.ts'
@@ -146,7 +146,7 @@ export function Editor({ got, gone, onClose }: { got: Got; gone: Refusal | null;
     >
       <div class="stack">
         {save.error && save.error.reason !== 'cell_version_conflict' && <Fault text={explain(save.error)} />}
-        <Fault text={readTheirs.error && explain(readTheirs.error)} />
+        <Fault text={readTheirs.error && explainRead(readTheirs.error)} />
         <Fault text={gone ? explain(gone) : got.can_edit ? null : cells.edit_ended} />
         {kept && (
           <Note

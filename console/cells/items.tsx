@@ -8,7 +8,7 @@ import { explain } from '../copy/errors.ts'
 import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Form } from '../ui/form.tsx'
-import { Empty, Resource } from '../ui/resource.tsx'
+import { Empty, More, Resource } from '../ui/resource.tsx'
 import type { PartProps } from './cell-page.tsx'
 import { useItemChanges } from './item-changes.ts'
 import { ItemRows } from './item-rows.tsx'
@@ -38,12 +38,9 @@ export function Items({ got: { cell, can_edit } }: PartProps) {
       >
         {(rows) => <ItemRows rows={rows} changes={can_edit ? changes : null} />}
       </Resource>
-      {list.hasMore && (
-        <div class="row">
-          <span class="soft">{cells.first_items(items.length)}</span>
-          <Button onClick={list.more}>{words.more_rows}</Button>
-        </div>
-      )}
+      <More of={list}>
+        <span class="soft">{cells.first_items(items.length)}</span>
+      </More>
     </>
   )
 }

@@ -15,7 +15,7 @@ import { Button } from '../ui/button.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { Field } from '../ui/field.tsx'
 import { Form } from '../ui/form.tsx'
-import { Resource } from '../ui/resource.tsx'
+import { More, Resource } from '../ui/resource.tsx'
 import { Text } from '../ui/text.tsx'
 import { toast } from '../ui/toast.tsx'
 import type { PartProps } from './cell-page.tsx'
@@ -116,11 +116,7 @@ function Ends({
           </ul>
         )}
       </Resource>
-      {of.hasMore && (
-        <div class="row">
-          <Button onClick={of.more}>{words.more_rows}</Button>
-        </div>
-      )}
+      <More of={of} />
     </section>
   )
 }

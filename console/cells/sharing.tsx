@@ -14,7 +14,7 @@ import { Fault } from '../ui/fault.tsx'
 import { Field, SelectField } from '../ui/field.tsx'
 import { Form } from '../ui/form.tsx'
 import { shortId } from '../ui/id.tsx'
-import { Resource } from '../ui/resource.tsx'
+import { More, Resource } from '../ui/resource.tsx'
 import { toast } from '../ui/toast.tsx'
 import type { Got, PartProps } from './cell-page.tsx'
 import { LeaveCell } from './leave-cell.tsx'
@@ -54,24 +54,27 @@ function Grants({ got: { cell } }: { got: Got }) {
   const counted = useCall('cell_access_explain', { cell_id: cell.id, limit: 50 }, { enabled: hasRoles }).data
     ?.everyone?.grants
   return (
-    <Resource of={list} isEmpty={() => false}>
-      {(grants) => (
-        <ul class="list">
-          <li>
-            <span class="grow">
-              <ActorName id={cell.created_by} />
-            </span>
-            <span class="soft">{cells.owner_row}</span>
-          </li>
-          {grants.map((one) => (
-            <li key={one.id}>
-              <Row grant={one} holders={counted?.find(({ grant }) => grant.id === one.id)?.holders} />
+    <>
+      <Resource of={list} isEmpty={() => false}>
+        {(grants) => (
+          <ul class="list">
+            <li>
+              <span class="grow">
+                <ActorName id={cell.created_by} />
+              </span>
+              <span class="soft">{cells.owner_row}</span>
             </li>
-          ))}
-          {grants.length === 0 && <li class="soft">{cells.not_shared}</li>}
-        </ul>
-      )}
-    </Resource>
+            {grants.map((one) => (
+              <li key={one.id}>
+                <Row grant={one} holders={counted?.find(({ grant }) => grant.id === one.id)?.holders} />
+              </li>
+            ))}
+            {grants.length === 0 && <li class="soft">{cells.not_shared}</li>}
+          </ul>
+        )}
+      </Resource>
+      <More of={list} />
+    </>
   )
 }
 

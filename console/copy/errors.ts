@@ -192,6 +192,9 @@ export function explain({ reason, data }: Refused): string {
   return typeof text === 'string' ? text : text(data)
 }
 
+/** The same for what only reads: there is nothing to check before it is repeated. */
+export const explainRead = (error: Refused): string => explain(error).replace(` ${unsure}`, '')
+
 /** The message about one input, by its name in the request. */
 export function faultOf(error: Refused | null, name: string): string | null {
   const issues = error?.data.issues

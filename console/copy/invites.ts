@@ -31,6 +31,7 @@ export const invites = {
   username: 'Username',
   one_of: 'Enter an e-mail, a username or both.',
   create: 'Create invite',
+  created: 'Invite created.',
   is_ready: 'The invite is ready',
   no_secret: 'It holds no secret: only exactly this name and e-mail can use it.',
   message: 'Copy message',

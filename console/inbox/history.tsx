@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { ActorName } from '../api/actor-name.tsx'
 import type { Output } from '../api/client.ts'
 import { OfferState } from '../api/offer-state.tsx'
-import { type Pages, usePages } from '../api/query.ts'
+import { type Pages, useCall, usePages } from '../api/query.ts'
 import { useTold } from '../api/run.ts'
 import { useSend } from '../api/send.ts'
 import { isAdmin, type Session, signedIn } from '../api/session.ts'
@@ -14,6 +14,7 @@ import { Button } from '../ui/button.tsx'
 import { type Column, DataTable } from '../ui/data-table.tsx'
 import { shortId } from '../ui/id.tsx'
 import { Empty, Resource } from '../ui/resource.tsx'
+import { Text } from '../ui/text.tsx'
 import { Time } from '../ui/time.tsx'
 import { toast } from '../ui/toast.tsx'
 
@@ -22,6 +23,7 @@ type Offer = Output<'role_grant_offer_history'>['offers'][number]
 /** Offers to the account and by its actors, with what became of them. */
 export function History() {
   const { account } = signedIn.value as Session
+  const names = useRecipients(account.id)
   const list = usePages('role_grant_offer_history', {}, ({ offers }) => offers)
   return (
     <Offers
@@ -36,7 +38,7 @@ export function History() {
           cell: (one) =>
             one.from_account_id === account.id ? inbox.you : <ActorName id={one.from_actor_id} />,
         },
-        recipient(account.id),
+        recipient(account.id, names),
         ...became,
       ]}
     />
@@ -46,6 +48,7 @@ export function History() {
 /** Those that the account made; one that waits for an answer can be retracted. */
 export function Sent() {
   const { account, actor } = signedIn.value as Session
+  const names = useRecipients(account.id)
   const list = usePages('role_grant_offer_history', {}, ({ offers }) =>
     offers.filter((one) => one.from_account_id === account.id),
   )
@@ -65,7 +68,7 @@ export function Sent() {
       empty={none}
       columns={[
         ...what,
-        recipient(account.id),
+        recipient(account.id, names),
         ...became,
         {
           head: inbox.take_back,
@@ -111,22 +114,31 @@ const what: readonly Column<Offer>[] = [
     cell: ({ scope_id, scope_kind }) => (scope_id ? `${scope_kind} ${shortId(scope_id)}` : words.everywhere),
   },
 ]
-const recipient = (own: string): Column<Offer> => ({
+const recipient = (own: string, names: Names): Column<Offer> => ({
   head: inbox.to,
   label: inbox.to,
-  cell: (one) => <Recipient offer={one} own={own} />,
+  cell: (one) => <Recipient offer={one} own={own} names={names} />,
 })
 const became: readonly Column<Offer>[] = [
   { head: inbox.since, label: inbox.since, cell: ({ created_at }) => <Time at={created_at} /> },
   { head: inbox.state, cell: (one) => <OfferState offer={one} /> },
 ]
 
+type Names = ReadonlyMap<string | null, string | null>
+/** The audit log, which admins may read, names the accounts of the latest offers in one call; offers hold only ids. */
+function useRecipients(account_id: string): Names {
+  const wanted = { account_id, event_types: ['role_grant_offer_create'], outcome: 'success' as const }
+  const made = useCall('audit_log_list', { ...wanted, limit: 200 }, { enabled: isAdmin.value, fresh: true })
+  return new Map(made.data?.events.map((one) => [one.target_account_id, one.target_username]))
+}
+
+type RecipientProps = { offer: Offer; own: string; names: Names }
 /** An offer to a person names an actor only if there are several to choose from. */
-function Recipient({ offer: { to_account_id, to_actor_id }, own }: { offer: Offer; own: string }) {
+function Recipient({ offer: { to_account_id, to_actor_id }, own, names }: RecipientProps) {
   if (to_account_id === own) return inbox.you
   if (to_actor_id) return <ActorName id={to_actor_id} />
-  const id = shortId(to_account_id)
-  return isAdmin.value ? <a href={to(`/people/${to_account_id}`)}>{id}</a> : id
+  const name = <Text>{names.get(to_account_id) ?? shortId(to_account_id)}</Text>
+  return isAdmin.value ? <a href={to(`/people/${to_account_id}`)}>{name}</a> : name
 }
 
 function TakeBack({ offer: { offer_id, role } }: { offer: Offer }) {

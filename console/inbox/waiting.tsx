@@ -14,7 +14,7 @@ import { Confirm } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
 import { TextArea } from '../ui/field.tsx'
 import { shortId } from '../ui/id.tsx'
-import { Empty, Resource } from '../ui/resource.tsx'
+import { Empty, More, Resource } from '../ui/resource.tsx'
 import { Text } from '../ui/text.tsx'
 import { Time } from '../ui/time.tsx'
 import { toast } from '../ui/toast.tsx'
@@ -25,24 +25,27 @@ const spoils = ['role_grant_offer_list', 'role_grant_offer_history'] as const
 export function Waiting() {
   const list = usePages('role_grant_offer_list', {}, ({ offers }) => offers)
   return (
-    <Resource
-      of={list}
-      empty={
-        <Empty icon="inbox" title={inbox.none}>
-          {inbox.none_about}
-        </Empty>
-      }
-    >
-      {(offers) => (
-        <ul class="stack">
-          {offers.map((offer) => (
-            <li key={offer.offer_id} class="card">
-              <One offer={offer} />
-            </li>
-          ))}
-        </ul>
-      )}
-    </Resource>
+    <>
+      <Resource
+        of={list}
+        empty={
+          <Empty icon="inbox" title={inbox.none}>
+            {inbox.none_about}
+          </Empty>
+        }
+      >
+        {(offers) => (
+          <ul class="stack">
+            {offers.map((offer) => (
+              <li key={offer.offer_id} class="card">
+                <One offer={offer} />
+              </li>
+            ))}
+          </ul>
+        )}
+      </Resource>
+      <More of={list} />
+    </>
   )
 }
 

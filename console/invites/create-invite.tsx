@@ -32,7 +32,7 @@ export function CreateInvite({ onClose }: { onClose(): void }) {
     spoils: ['invite_list'],
     done: ({ link, invite: { email } }) => {
       if (link) showSecret(invites.link_ready, link)
-      else if (server.features.mail && email) toast(invites.sent(email))
+      else toast(server.features.mail && email ? invites.sent(email) : invites.created)
     },
   })
   const isEmpty = !email.trim() && !username.trim()

@@ -42,16 +42,26 @@ const withoutSecrets = (form: object): object =>
   Object.fromEntries(Object.entries(form).filter(([name]) => !secret.test(name)))
 
 /**
- * The fields of a form, `blank` at first. They are kept, but for those named like a secret, if the session ends or Back
- * leaves the page, and dropped if the form goes for another reason. `name`: what it is for, unique on its page.
+ * The fields of a form, `first` at first. They are kept, but for those named like a secret, if the session ends, Back
+ * leaves the page, or the page takes away a form that its address asks for, and dropped if the form goes for another
+ * reason. `name`: what it is for, unique on its page.
  */
-export function useDraft<T extends object>(name: string, blank: T) {
+export function useDraft<T extends object>(name: string, first: T) {
   const [key] = useState(() => `${location.pathname} ${name}`)
+  // Others may change meanwhile what the form began with.
+  const [blank] = useState(first)
   const [form, setForm] = useState<T>(() => ({ ...blank, ...draftOf<T>(key) }))
   const [moves] = useState(() => movesBack.count)
   const isDirty = !isSame(form, blank)
   useLayoutEffect(() => (isDirty ? keepDraft(key, withoutSecrets(form)) : dropDraft(key)), [form])
-  useLayoutEffect(() => () => void (reader && moves === movesBack.count && dropDraft(key)), [])
+  const [href] = useState(() => location.href)
+  useLayoutEffect(
+    () => () => {
+      const isAskedFor = location.href === href && new URLSearchParams(location.search).has('dialog')
+      if (reader && moves === movesBack.count && !isAskedFor) dropDraft(key)
+    },
+    [],
+  )
   return {
     form,
     isDirty,

@@ -5,9 +5,10 @@ import { explain } from '../copy/errors.ts'
 import { settings } from '../copy/settings.ts'
 import { ago } from '../lib/time.ts'
 import { Confirm } from '../ui/dialog.tsx'
+import { Fault } from '../ui/fault.tsx'
 import { Switch } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
-import { ErrorNote, Resource } from '../ui/resource.tsx'
+import { Resource } from '../ui/resource.tsx'
 import { toast } from '../ui/toast.tsx'
 import { Words } from '../ui/words.tsx'
 
@@ -41,7 +42,7 @@ export default function SettingsPage() {
               </span>
             </div>
             {updated_at && <p class="soft small">{settings.changed(updated_by_username, ago(updated_at))}</p>}
-            {update.error && !isAsking && <ErrorNote error={update.error} />}
+            <Fault text={update.error && !isAsking ? explain(update.error) : null} />
           </section>
         )}
       </Resource>

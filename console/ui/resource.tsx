@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { words } from '../copy/common.ts'
-import { explain, type Refused } from '../copy/errors.ts'
+import { explainRead, type Refused } from '../copy/errors.ts'
 import { Button } from './button.tsx'
 import { Icon, type IconName } from './icon.tsx'
 import { Note } from './note.tsx'
@@ -33,7 +33,24 @@ export function Resource<T>({
   )
 }
 
-/** What was refused, why, and what to do; the request id is in the server's log. */
+/** Below a list that is no table: reads its next page; `children`: what to say beside it. */
+export const More = ({
+  of: { hasMore, isFetching, more },
+  children,
+}: {
+  of: { hasMore: boolean; isFetching: boolean; more(): void }
+  children?: ComponentChildren
+}) =>
+  hasMore && (
+    <div class="row">
+      {children}
+      <Button isBusy={isFetching} onClick={more}>
+        {words.more_rows}
+      </Button>
+    </div>
+  )
+
+/** Why something could not be read, and what to do; the request id is in the server's log. */
 export function ErrorNote({
   error,
   isBusy,
@@ -44,7 +61,7 @@ export function ErrorNote({
   onRetry?: () => void
 }) {
   const { request_id } = error.data
-  const text = explain(error)
+  const text = explainRead(error)
   return (
     <div role="alert">
       <Note

@@ -191,3 +191,50 @@ it('the palette asks before it leads away from what is typed; what Back leaves i
     expect(asked.splice(0)).toHaveLength(2)
   }
 })
+
+it('what is typed outlives what takes its form away: a lost role, a deleted person', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin', 'editor'] })
+  const { client } = await test.account({ username: 'hopper', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace' })
+  const page = await open(ada, '/admin/invites?dialog=invite')
+  const email = page.getByRole('dialog').getByLabel('E-mail')
+  await email.fill('unsaved@words')
+  const { actors } = await client.admin_account_get({ account_id: ada.id })
+  const grants = actors.flatMap(({ role_grants }) => role_grants)
+  const { id: role_grant_id, actor_id } = grants.find(({ role }) => role === 'admin') as (typeof grants)[0]
+  await client.role_grant_revoke({ actor_id, role_grant_id })
+  await page.getByRole('heading', { name: 'Admins only' }).waitFor()
+  await client.role_grant_assign({ to_account_id: ada.id, role: 'admin' })
+  await page.evaluate(() => dispatchEvent(new Event('focus')))
+  await email.waitFor()
+  expect(await email.inputValue()).toBe('unsaved@words')
+
+  const other = await open(ada, `/admin/people/${grace.id}?dialog=give&role=editor`)
+  const note = other.getByRole('dialog').getByLabel('Note')
+  await note.fill('unsaved words')
+  await client.account_delete({ account_id: grace.id })
+  await other.getByRole('button', { name: 'Undelete' }).waitFor()
+  expect(await note.count()).toBe(0)
+  await client.account_undelete({ account_id: grace.id })
+  await note.waitFor()
+  expect(await note.inputValue()).toBe('unsaved words')
+})
+
+it('a dialog in which nothing was typed closes without a question, whatever others change meanwhile', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
+  const page = await open(ada, `/admin/cells/${cell.id}`)
+  const asked: string[] = []
+  page.on('dialog', (dialog) => {
+    asked.push(dialog.message())
+    void dialog.accept()
+  })
+  await press(page, 'More actions')
+  await page.getByRole('menuitem', { name: 'Rename' }).click()
+  await page.getByLabel('Label').waitFor()
+  await ada.client.cell_update({ cell_id: cell.id, data_patch: { label: 'Handbook' } })
+  await page.locator('h1', { hasText: 'Handbook' }).waitFor()
+  await page.keyboard.press('Escape')
+  await expect.poll(() => page.getByRole('dialog').count()).toBe(0)
+  expect(asked).toEqual([])
+})

@@ -155,6 +155,21 @@ it('loads once the server can say again who is signed in', async () => {
   await page.getByRole('heading', { name: 'Home' }).waitFor()
 })
 
+it('a person who has signed up goes on once the server can say who that is', async () => {
+  await test.service.operations.setSettings({ open_signup: true }, { via: 'cli' })
+  const page = await person(test)
+  await page.goto('/sign-up')
+  await page.getByLabel('Username').fill('grace')
+  await page.getByLabel('Password', { exact: true }).fill(long)
+  await page.route('**/api/account/status**', (route) => route.abort(), { times: 1 })
+  await page.keyboard.press('Enter')
+  // Nothing was changed by asking, so there is nothing to check.
+  await page.getByRole('alert').getByText('The server did not answer.', { exact: true }).waitFor()
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.waitForURL('**/admin')
+  await page.getByRole('button', { name: 'grace Account and theme' }).waitFor()
+})
+
 it('a person without a password sets the first one, with none to prove', async () => {
   const ada = await test.account({ username: 'ada' })
   await test.service.app.db.run(sql`update account set password_hash = '*' where id = ${ada.id}::uuid`)

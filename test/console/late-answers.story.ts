@@ -24,6 +24,20 @@ it('an answer that comes after its dialog was closed opens no page, and says wha
   expect(new URL(page.url()).pathname).toBe('/admin/invites')
 })
 
+it('an invite that was made after its dialog was closed is told of, though nothing is mailed', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/invites?dialog=invite')
+  const { letGo } = await holdBack(page, 'invite_create')
+  await page.getByLabel('E-mail').fill('grace@example.com')
+  await page.getByRole('button', { name: 'Create invite' }).click()
+  await page.keyboard.press('Escape')
+  await rail(page, 'Cells').click()
+  letGo(undefined)
+  await toast(page, 'Invite created.')
+  expect(await page.getByRole('dialog').count()).toBe(0)
+})
+
 it('closes no other dialog, in which somebody types already', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin', 'editor'] })
   const grace = await test.account({ username: 'grace' })

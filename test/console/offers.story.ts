@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
 import type { TestAccount } from '../../src/testing/index.ts'
@@ -158,6 +159,7 @@ it('offers that one has made have a place of their own, where they can be taken 
   const sent = page.getByRole('table', { name: 'Sent' })
   await sent.getByText('waiting').waitFor()
   expect(await sent.getByRole('row').count()).toBe(2)
+  await sent.getByRole('link', { name: 'grace' }).waitFor()
   expect(await page.title()).toBe('Sent, Inbox · Cellkeep')
   await look(page, 'inbox-sent')
   await sent.getByRole('button', { name: 'Take back' }).click()
@@ -168,4 +170,31 @@ it('offers that one has made have a place of their own, where they can be taken 
   const all = page.getByRole('table', { name: 'History' })
   await all.getByText('waiting').waitFor()
   expect(await all.getByRole('row').count()).toBe(3)
+})
+
+it('of hundreds of offers or shares those beyond the first page are shown on request', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin', 'teacher'] })
+  const grace = await test.account({ username: 'grace' })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
+  const rooms = Array.from({ length: 205 }, () => randomUUID())
+  for (const scope_id of rooms) {
+    await ada.client.cell_grant_create({
+      cell_id: cell.id,
+      level: 'viewer',
+      principal: { role: 'teacher', scope_id },
+    })
+    const room = { scope_kind: 'room', scope_id }
+    await ada.client.role_grant_offer_create({ to_account_id: grace.id, role: 'teacher', ...room })
+  }
+  for (const [account, path, name] of [
+    [ada, `/admin/cells/${cell.id}/sharing`, 'Remove'],
+    [grace, '/admin/inbox', 'Decline'],
+  ] as const) {
+    const page = await opened(account, path)
+    const rows = page.locator('main').getByRole('button', { name })
+    await expect.poll(() => rows.count()).toBe(200)
+    await page.getByRole('button', { name: 'Show more' }).click()
+    await expect.poll(() => rows.count()).toBe(205)
+    expect(await page.getByRole('button', { name: 'Show more' }).count()).toBe(0)
+  }
 })
