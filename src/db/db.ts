@@ -10,7 +10,10 @@ import { type Sql, sql } from './sql.ts'
 import { createTransactions, type Transaction, type TransactionOptions } from './transaction.ts'
 
 export interface Database extends Queryable, ReadOnly {
-  /** For code that only reads; costs nothing extra. `rows`, `first` and `run` of the database itself may write. */
+  /**
+   * For methods, and all code that only reads. `rows`, `first` and `run` of the database itself may write, and its
+   * `point` is the one that checks credentials: what methods ask must not hold it up.
+   */
   readonly readOnly: ReadOnly
   /** What the node writes about itself; it does not wait while calls hold all connections. */
   readonly promptly: Pick<Queryable, 'one'>

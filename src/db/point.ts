@@ -20,22 +20,17 @@ type ReaderOptions = {
   silence: Silence
 }
 
-/** The place of one shared connection. */
+/** The place of one shared connection, and how many reads on it wait for their answers. */
 type Shared = {
   opened: Promise<pg.Client> | undefined
   /** The connection once it is open. */
   client: pg.Client | undefined
-  /** Those that wait for their answers, the oldest first. */
-  reads: Set<{ began: number }>
+  reads: number
   refusedAt: number
 }
 
-type Read = { query: Sql; shared: string | undefined; isOfMethod: boolean }
-
-/** For this long after a refused attempt to connect, only the other connections are used. */
+/** For this long after a refused attempt to connect, only the other connection is used. */
 const refusedMs = 100
-/** A connection whose oldest read has waited for this long is avoided. */
-const heldUpMs = 50
 
 /**
  * The plan of a read by keys is the same for all keys. By default PostgreSQL would plan each read anew, which takes
@@ -47,21 +42,20 @@ const ownSettings = `set default_transaction_read_only = on; set plan_cache_mode
 
 /**
  * Point reads on shared, pipelined connections. A lost connection rejects the reads in flight on it, which are
- * repeated once; the next read opens a new one. Those of methods keep to one connection, so that a locked table, which
- * holds up all reads behind the first of it, leaves the other one to credentials.
+ * repeated once; the next read opens a new one. Methods have one and the service itself has the other: a locked table
+ * holds up all reads behind the first of it, and so those of cells never hold up the check of credentials.
  */
 export function pipelinedReader(primary: Primary, options: ReaderOptions) {
   const { onStatement, noteLostName, isPooled, hasNames, observer, silence } = options
   const connections = openShared(primary, options)
   let underWay = 0
 
-  const read = async <T>({ query, shared, isOfMethod }: Read, isNamed: boolean): Promise<T[]> => {
+  const read = async <T>(own: Shared, query: Sql, isNamed: boolean, shared?: string): Promise<T[]> => {
     const statement = isNamed ? compile(query) : nameless(query)
     onStatement?.(statement.text)
     const end = beginStatement(observer, shared)
-    const slot = connections.choose(isOfMethod)
-    const waiting = { began: performance.now() }
-    slot.reads.add(waiting)
+    const slot = connections.choose(own)
+    slot.reads += 1
     try {
       const client = await connections.connected(slot).catch((error) => {
         throw unavailable(error)
@@ -88,39 +82,45 @@ export function pipelinedReader(primary: Primary, options: ReaderOptions) {
         primary.alive()
       }
     } finally {
-      slot.reads.delete(waiting)
+      slot.reads -= 1
       end()
     }
   }
 
-  const point = async <T>(one: Read): Promise<T[]> => {
-    try {
-      return await read<T>(one, hasNames)
-    } catch (error) {
-      const cause = repeatCause(error)
-      if (cause !== 'lost' && cause !== 'statement_name') return explainReadOnly(error)
-      await primary.repeats(cause)
-      return await read<T>(one, hasNames && cause !== 'statement_name').catch(explainReadOnly)
+  const pointOn =
+    (own: Shared) =>
+    async <T>(query: Sql, shared?: string): Promise<T[]> => {
+      try {
+        return await read<T>(own, query, hasNames, shared)
+      } catch (error) {
+        const cause = repeatCause(error)
+        if (cause !== 'lost' && cause !== 'statement_name') return explainReadOnly(error)
+        await primary.repeats(cause)
+        return await read<T>(own, query, hasNames && cause !== 'statement_name', shared).catch(
+          explainReadOnly,
+        )
+      }
     }
-  }
   return {
     isBusy: () => underWay > 0,
-    point: <T>(query: Sql, shared?: string) => point<T>({ query, shared, isOfMethod: false }),
-    pointOfMethod: <T>(query: Sql, shared?: string) => point<T>({ query, shared, isOfMethod: true }),
+    point: pointOn(connections.ofService),
+    pointOfMethod: pointOn(connections.ofMethods),
     close: connections.close,
   }
 }
 
-/** The connections that reads share, each opened when a read needs it. */
+/**
+ * The connections that reads share, each opened when a read needs it. One each is enough for short reads: a pipelined
+ * connection sends the next one without waiting for an answer.
+ */
 function openShared(primary: Primary, { isPooled, onError }: Pick<ReaderOptions, 'isPooled' | 'onError'>) {
   const slot = (): Shared => ({
     opened: undefined,
     client: undefined,
-    reads: new Set(),
+    reads: 0,
     refusedAt: -Infinity,
   })
-  // Enough for short reads: a pipelined connection sends the next one without waiting for an answer.
-  const [first, second] = [slot(), slot()]
+  const [ofService, ofMethods] = [slot(), slot()]
   /** Connections that are being asked whether they may still be used. */
   const asked = new WeakMap<pg.Client, Promise<boolean>>()
   let closed = false
@@ -154,23 +154,13 @@ function openShared(primary: Primary, { isPooled, onError }: Pick<ReaderOptions,
     slot.opened = undefined
     slot.client = undefined
   }
-  /**
-   * The least busy connection, but for methods the second one. No read waits until that is open, as the server may
-   * refuse it.
-   */
-  const choose = (isOfMethod: boolean): Shared => {
-    const late = performance.now() - heldUpMs
-    const load = ({ reads }: Shared): number => {
-      for (const { began } of reads) return reads.size + (began < late ? 1_000 : 0)
-      return 0
-    }
-    const best = isOfMethod || load(second) < load(first) ? second : first
-    if (best.client) return best
-    const open = [first, second].find(({ client }) => client)
-    if (open === undefined) return best
-    if (best.opened === undefined && performance.now() - best.refusedAt > refusedMs)
-      connected(best).catch(() => {})
-    return open
+  /** The connection of its own, or the other one until that is open: the server may refuse it. */
+  const choose = (own: Shared): Shared => {
+    const other = own === ofService ? ofMethods : ofService
+    if (own.client || !other.client) return own
+    if (own.opened === undefined && performance.now() - own.refusedAt > refusedMs)
+      connected(own).catch(() => {})
+    return other
   }
 
   /** Takes a connection out of use. */
@@ -198,14 +188,16 @@ function openShared(primary: Primary, { isPooled, onError }: Pick<ReaderOptions,
   }
 
   return {
+    ofService,
+    ofMethods,
     choose,
     connected,
     close: async (): Promise<void> => {
       closed = true
       await Promise.all(
-        [first, second].map(async (slot) => {
+        [ofService, ofMethods].map(async (slot) => {
           const client = await slot.opened?.catch(() => undefined)
-          if (client) await farewell(client, () => slot.reads.size > 0)
+          if (client) await farewell(client, () => slot.reads > 0)
         }),
       )
     },

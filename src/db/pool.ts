@@ -38,7 +38,7 @@ export interface Queryable {
 /** The database as a query() method sees it: every write is refused. */
 export interface ReadOnly extends Pick<Queryable, 'rows' | 'first' | 'one'> {
   /**
-   * A short read on a shared, pipelined connection. Never for lists: they would delay session checks. `shared` names
+   * A short read on a shared, pipelined connection. Never for lists: they would delay other short reads. `shared` names
    * one that many requests share.
    */
   point<T>(query: Sql, shared?: string): Promise<T[]>

@@ -38,8 +38,7 @@ it.each(['rows', 'point'] as const)('%s: columns are described once on each conn
   const query = (n: number): Sql => sql`
     select ${n}::int as n, null::text as nothing, '[1]'::jsonb as list, ${way} as way, to_timestamp(0) as time`
   const row = { nothing: null, list: [1], way, time: '1970-01-01T00:00:00.000Z' }
-  // At once, so that `point` uses both of its connections.
-  const first = await Promise.all([1, 2].map((n) => db[way](query(n))))
+  const first = [await db[way](query(1)), await db[way](query(2))]
   expect(first).toEqual([[{ n: 1, ...row }], [{ n: 2, ...row }]])
   described = 0
   const many = [3, 4, 5, 6]
@@ -48,12 +47,20 @@ it.each(['rows', 'point'] as const)('%s: columns are described once on each conn
   expect(described).toBe(0)
 })
 
-it('reads one after the other use one connection, reads at once two', async () => {
-  const pid = async () => (await db.point<{ pid: number }>(sql`select pg_backend_pid() as pid`))[0]?.pid
-  const inTurn = [await pid(), await pid(), await pid()]
-  expect(new Set(inTurn).size).toBe(1)
-  expect(new Set(await Promise.all([pid(), pid(), pid(), pid()])).size).toBe(2)
-  expect(await pid()).toBe(inTurn[0])
+it('reads of the service and those of methods each have one connection, in turn and at once', async () => {
+  const pidOf = (reader: Pick<typeof db, 'point'>) => async () =>
+    (await reader.point<{ pid: number }>(sql`select pg_backend_pid() as pid`))[0]?.pid
+  const [own, methods] = [pidOf(db), pidOf(db.readOnly)]
+  const ofService = [await own(), await own()]
+  // A read of a method does not wait until its connection is open.
+  await expect.poll(methods).not.toBe(ofService[0])
+  const ofMethods = [await methods(), await methods()]
+  const [more, moreOfMethods] = await Promise.all([
+    Promise.all([own(), own(), own()]),
+    Promise.all([methods(), methods(), methods()]),
+  ])
+  expect([...ofService, ...more]).toEqual(Array(5).fill(ofService[0]))
+  expect([...ofMethods, ...moreOfMethods]).toEqual(Array(5).fill(ofMethods[0]))
 })
 
 it('statements that fail, and those without columns or rows, are answered the same the second time', async () => {
