@@ -70,7 +70,10 @@ async function takeServing(client: pg.Client, place: Place): Promise<void> {
     if ((error as { code?: string }).code !== '55P03') throw error
     const found = (await holder(client)) ?? before
     const [user, cure] = served.has(place.dataDir)
-      ? ['another service of this process', 'Keep one service for the whole process, await close() of the first']
+      ? [
+          'another service of this process',
+          'Keep one service for the whole process, await close() of the first',
+        ]
       : [found?.name ?? 'another process', 'Stop that process']
     throw new StartError(
       'data_dir_locked',
