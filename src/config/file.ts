@@ -50,8 +50,13 @@ export async function loadConfigFile(input: {
   return { path, options }
 }
 
-/** Types a config file: `export default defineConfig({ port: 8080 })`. */
-export const defineConfig = (options: ConfigOptions): ConfigOptions => options
+/**
+ * Types a config file: `export default defineConfig({ port: 8080 })`. The result keeps the types of its `actions`, so
+ * that `createService(config)` knows them.
+ */
+export const defineConfig = <A extends Record<string, unknown> = Record<never, never>>(
+  options: ConfigOptions & { actions?: A | undefined },
+): Omit<ConfigOptions, 'actions'> & { actions?: A | undefined } => options
 
 const named = ['ts', 'mjs', 'js', 'json'].map((extension) => `cellkeep.config.${extension}`)
 const loadable = new Set(['.ts', '.mts', '.mjs', '.js', '.cjs', '.json'])

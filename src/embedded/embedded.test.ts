@@ -1,5 +1,6 @@
 import { mkdir, readdir, rmdir, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import {
   alive,
@@ -11,6 +12,7 @@ import {
   testDirectory,
 } from '../../test/embedded.ts'
 import { copyDirectory, furnish } from '../../test/kept-database.ts'
+import { createService } from '../create-service.ts'
 
 const dir = await testDirectory()
 /** Shared by tests that leave it unchanged: stopped, with one row in `kept`. */
@@ -67,6 +69,19 @@ test('a second serving process is refused whichever path it uses, writes nothing
   expect(await listing(path)).toEqual(before)
   expect(await query(first.connection, 'select n from kept')).toEqual([{ n: 1 }])
   await first.close()
+})
+
+test('of two services made together in one process one starts, and the other says to keep one', async () => {
+  const made = join(dir, 'together')
+  const options = { data_dir: made, log: pino({ level: 'silent' }) }
+  const both = await Promise.allSettled([createService(options), createService(options)])
+  const refused = both.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
+  expect(refused).toMatchObject([{ reason: 'data_dir_locked', exitCode: 75 }])
+  expect(refused[0].message).toContain(
+    `${made} is in use by another service of this process. Keep one service for the whole process,`,
+  )
+  for (const one of both) if (one.status === 'fulfilled') await one.value.close()
+  await (await createService(options)).close()
 })
 
 test('a command beside a serving process uses its database and leaves it running', async () => {

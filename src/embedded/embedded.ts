@@ -56,7 +56,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const closing = new AbortController()
   const session: Session = { place, options, closing: closing.signal, held: undefined }
   const starting = AbortSignal.any([closing.signal, ...(options.stop ? [options.stop] : [])])
-  await join(session, true, starting).catch((error) => {
+  await afterOthers(place, () => join(session, true, starting)).catch((error) => {
     throw options.stop?.aborted && !(error instanceof StartError) ? interrupted(error) : error
   })
   const supervised = options.role === 'serve' ? supervise(session) : undefined
@@ -74,6 +74,15 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
       return closed
     },
   }
+}
+
+/** The last start of each data dir in this process: its temporary files have the names that a second start would use. */
+const starts = new Map<string, Promise<void>>()
+
+function afterOthers({ dataDir }: Place, work: () => Promise<void>): Promise<void> {
+  const started = (starts.get(dataDir) ?? Promise.resolve()).catch(() => {}).then(work)
+  starts.set(dataDir, started)
+  return started
 }
 
 type Session = {

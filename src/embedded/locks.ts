@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import type pg from 'pg'
 import { StartError } from '../errors.ts'
 import type { Place } from './place.ts'
-import { isAlive } from './postgres-process.ts'
+import { type Held, isAlive } from './postgres-process.ts'
 
 /** `serve` is the one serving process of a data dir; a `command` joins the database briefly. */
 export type Role = 'serve' | 'command'
@@ -23,7 +23,7 @@ const liveHolderMs = 1000
  * Takes this process's locks on a connection, which holds them until it ends: `using`, and for `serve` also
  * `serving`. Rejects with `data_dir_locked` (exit 75) while another process serves.
  */
-export async function takeLocks({ client }: { client: pg.Client }, place: Place, role: Role): Promise<void> {
+export async function takeLocks({ client, ended }: Held, place: Place, role: Role): Promise<void> {
   await client.query(
     `select set_config(name, value, false) from (values
        ('application_name', $1), ('statement_timeout', '0'), ('idle_session_timeout', '0'), ('lock_timeout', '30s')
@@ -31,7 +31,11 @@ export async function takeLocks({ client }: { client: pg.Client }, place: Place,
     [`cellkeep ${role} pid=${process.pid} on ${host}`],
   )
   await client.query(`select pg_advisory_lock_shared(${using})`)
-  if (role === 'serve') await takeServing(client, place)
+  if (role === 'serve') {
+    await takeServing(client, place)
+    served.add(place.dataDir)
+    void ended.then(() => served.delete(place.dataDir))
+  }
   const { rowCount } = await client.query(`select from pg_database where datname = 'cellkeep'`)
   if (rowCount === 0)
     await client.query('create database cellkeep template template0').catch((error: { code?: string }) => {
@@ -51,6 +55,9 @@ export async function leaveLast({ client }: { client: pg.Client }): Promise<bool
   return rows[0].last
 }
 
+/** The data dirs that this process serves: to the database it looks like a container with the same host name. */
+const served = new Set<string>()
+
 async function takeServing(client: pg.Client, place: Place): Promise<void> {
   const { rows } = await client.query(`select pg_try_advisory_lock(${serving}) as taken`)
   if (rows[0].taken) return
@@ -62,9 +69,15 @@ async function takeServing(client: pg.Client, place: Place): Promise<void> {
   } catch (error) {
     if ((error as { code?: string }).code !== '55P03') throw error
     const found = (await holder(client)) ?? before
+    const [user, cure] = served.has(place.dataDir)
+      ? [
+          'another service of this process',
+          'Keep one service for the whole process, await close() of the first',
+        ]
+      : [found?.name ?? 'another process', 'Stop that process']
     throw new StartError(
       'data_dir_locked',
-      `The data directory ${place.dataDir} is in use by ${found?.name ?? 'another process'}. Stop that process, or set CELLKEEP_DATA_DIR (option data_dir) to another directory. Commands work while that process runs.`,
+      `The data directory ${place.dataDir} is in use by ${user}. ${cure}, or set CELLKEEP_DATA_DIR (option data_dir) to another directory. Commands work while that process runs.`,
       75,
     )
   }

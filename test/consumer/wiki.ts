@@ -131,6 +131,15 @@ export async function start(log: Log): Promise<Service> {
   return service
 }
 
+/** With the config file as its options, the service knows the methods that the file declares. */
+export async function count(): Promise<number> {
+  const service = await createService(config)
+  const { pages } = await service.call('page_count', {})
+  // @ts-expect-error no such method
+  await service.call('page_cuont', {})
+  return pages + (await service.call('cell_list', {})).cells.length
+}
+
 export async function use(
   url: string,
   locked: InputOf<typeof page_lock>,
