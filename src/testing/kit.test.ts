@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test as it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { rival } from '../../test/helpers/race.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
 import { mutation } from '../core/declare.ts'
 import { sql } from '../db/sql.ts'
@@ -44,6 +45,25 @@ it('signIn signs an existing account in, again and again', async () => {
   expect(await reasonOf(one.client.account_verify())).toBe('authentication_required')
   expect((await two.client.account_verify()).id).toBe(id)
   expect(two.session_id).not.toBe(one.session_id)
+})
+
+it('signIn waits for a sign-in of the same account, so that the cap of sessions holds', async () => {
+  const { id } = await test.account()
+  for (let n = 1; n < 4; n++) await test.signIn(id)
+  const other = await rival(test.databaseUrl)
+  onTestFinished(other.close)
+  await other.begin('select from account where id = $1 for no key update', [id])
+  await other.query(
+    `insert into auth_session (id, account_id, created_at, expires_at)
+    values (repeat('a', 64), $1, now(), now() + interval '1 day')`,
+    [id],
+  )
+  const signIn = test.signIn(id)
+  await Promise.race([signIn, other.blocks(1)])
+  await other.commit()
+  await signIn
+  const live = await test.service.app.db.rows(sql`select from auth_session where account_id = ${id}::uuid`)
+  expect(live).toHaveLength(5)
 })
 
 it('shows what a handler threw, with its stack and cause, in the output of the test', async () => {

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
+import { lockAccounts } from '../accounts/locks.ts'
 import type { Actions } from '../actions.ts'
 import { sentBack } from '../auth/cookie.ts'
 import { type CellGrant, type Principal, upsertCellGrant } from '../cells/grants/grants.ts'
@@ -152,13 +153,14 @@ export async function testService<A = Actions>(options: TestOptions = {}): Promi
     },
     signIn: async (account_id, { second_factor = false } = {}) => {
       const { session_id, cookie: set_cookie } = await oneByOne(
-        app.db.transaction((db) =>
-          startSession(app, db, {
+        app.db.transaction(async (db) => {
+          await lockAccounts(db, [account_id])
+          return await startSession(app, db, {
             account_id,
             proof: { methods: ['library'], strong: second_factor },
             presented: { cookie: { state: 'none' } },
-          }),
-        ),
+          })
+        }),
       )
       const cookie = sentBack(set_cookie)
       return { session_id, cookie, client: client(cookie) }
