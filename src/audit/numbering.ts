@@ -82,13 +82,15 @@ export async function readApart<Row>(
   stretch: Stretch,
   rowsOf: (numbers: Sql, stretch: Stretch) => Sql,
 ): Promise<Row[]> {
-  for (let isAgain = false; ; isAgain = true) {
+  for (let before = ''; ; ) {
     const found = (await db.rows<{ seq: number }>(numbers)).map(({ seq }) => seq)
     if (found.length === 0) return []
     const near = { ...stretch, from: Math.min(...found) - 1, to: Math.max(...found) + 1 }
     const rows = await db.rows<Row>(rowsOf(sql`select unnest(${found}::bigint[]) as seq`, near))
-    // Retention may have removed some meanwhile; then further rows take their place.
-    if (rows.length === found.length || isAgain) return rows
+    // Retention may have removed some meanwhile; then further rows take their place, unless nothing changes any more.
+    const all = found.join()
+    if (rows.length === found.length || all === before) return rows
+    before = all
   }
 }
 
