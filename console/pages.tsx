@@ -26,7 +26,7 @@ const first = steps[location.pathname]
 const goOn = (): void => location.assign(safeTarget(fragment.to ?? null, server.home))
 
 const isHome = server.home === location.pathname
-/** Who is signed in goes on, but may open an invite first. */
+/** Whoever is signed in goes on, unless an invite has just been opened. */
 async function load(): Promise<void> {
   const isOpened = session.peek() === undefined
   await loadSession()

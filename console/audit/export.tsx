@@ -4,7 +4,7 @@ import type { Event } from '../api/event-rows.tsx'
 import { acting } from '../api/session.ts'
 import { audit, exportMax } from '../copy/audit.ts'
 import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
+import { explainRead } from '../copy/errors.ts'
 import { Button } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
@@ -63,7 +63,7 @@ export function Export({ filter, onClose }: { filter: Filter; onClose(): void })
       }
     >
       <p>{audit.export_about(Object.keys(filter).length > 0)}</p>
-      <Fault text={error && explain(error)} />
+      <Fault text={error && explainRead(error)} />
       <div role="status" class="stack-tight">
         {isRunning && <progress max={exportMax} value={count} aria-label={audit.export_title} />}
         {isRunning && <p>{state.wait_s ? audit.export_wait(state.wait_s) : audit.export_rows(count)}</p>}

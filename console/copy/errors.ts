@@ -10,7 +10,6 @@ const later = ({ retry_after }: Data): string =>
   typeof retry_after !== 'number'
     ? 'Try again later.'
     : `Try again in ${retry_after < 120 ? count(retry_after, 'second') : count(Math.ceil(retry_after / 60), 'minute')}.`
-const unsure = 'Check whether it was done before you repeat it.'
 const full = ({ limit, max }: Data): string => `At most ${max} ${limit}.`
 
 type Issue = { path?: unknown[]; message?: string }
@@ -27,11 +26,11 @@ const issuesOf = ({ issues, detail }: Data): string =>
 
 /** What each reason means to the person who meets it, and what to do next. */
 const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => string)> = {
-  transport_failed: `The server did not answer. ${unsure}`,
+  transport_failed: 'The server did not answer.',
   not_connected: 'There is no connection to the server.',
   passkey_elsewhere: 'Passkeys do not work at this address of the server. Open it by its public URL.',
   no_room: 'Nothing fits between these two positions. Move one of them first.',
-  connection_lost: `The connection was lost. ${unsure}`,
+  connection_lost: 'The connection was lost.',
 
   parse_error: 'The server did not understand this page. Reload it.',
   invalid_request: 'The server did not understand this page. Reload it.',
@@ -184,16 +183,23 @@ const texts: Record<BuiltinReason | ClientReason, string | ((data: Data) => stri
   cell_version_conflict: 'Somebody else has saved this cell since you opened it.',
 }
 
-/** A sentence for people. Reasons of a consumer's own methods have only their name, or a detail. */
-export function explain({ reason, data }: Refused): string {
-  if (data.outcome === 'unknown') return `The connection to the database was lost. ${unsure}`
+/** After these a change may have been made. */
+const unsure = ['transport_failed', 'connection_lost']
+
+/** A sentence for people, about what may have changed something. */
+export function explain(error: Refused): string {
+  const text = explainRead(error)
+  const isUnsure = error.data.outcome === 'unknown' || unsure.includes(error.reason)
+  return isUnsure ? `${text} Check whether it was done before you repeat it.` : text
+}
+
+/** The same about what only reads. Reasons of a consumer's own methods have only their name, or a detail. */
+export function explainRead({ reason, data }: Refused): string {
+  if (data.outcome === 'unknown') return 'The connection to the database was lost.'
   const text = Object.hasOwn(texts, reason) ? texts[reason as BuiltinReason] : undefined
   if (text === undefined) return issuesOf(data) || `This was refused: ${reason}.`
   return typeof text === 'string' ? text : text(data)
 }
-
-/** The same for what only reads: there is nothing to check before it is repeated. */
-export const explainRead = (error: Refused): string => explain(error).replace(` ${unsure}`, '')
 
 /** The message about one input, by its name in the request. */
 export function faultOf(error: Refused | null, name: string): string | null {

@@ -5,7 +5,7 @@ import { useRun } from '../api/run.ts'
 import { loadSession } from '../api/session.ts'
 import { words } from '../copy/common.ts'
 import { entry } from '../copy/entry.ts'
-import { explain } from '../copy/errors.ts'
+import { explain, explainRead } from '../copy/errors.ts'
 import { fragment } from '../lib/fragment.ts'
 import { go, to } from '../lib/router.ts'
 import { Button } from '../ui/button.tsx'
@@ -38,7 +38,7 @@ export default function LinkPage() {
           <Note kind="warn">{entry.link_gone}</Note>
         ) : look.error ? (
           <>
-            <Fault text={explain(look.error)} />
+            <Fault text={explainRead(look.error)} />
             {look.error.reason !== 'ticket_not_found' && (
               <Button wide wait={look.wait} onClick={() => void look.send(undefined)}>
                 {words.try_again}

@@ -3,7 +3,7 @@ import { connection } from '../api/live.ts'
 import { useCall, useRead } from '../api/query.ts'
 import { server } from '../api/server.ts'
 import { number } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
+import { explain, explainRead } from '../copy/errors.ts'
 import { status } from '../copy/status.ts'
 import { zone } from '../lib/time.ts'
 import { DataTable } from '../ui/data-table.tsx'
@@ -43,7 +43,7 @@ export default function StatusPage() {
           <div class="stack">
             {reason && (
               <Note kind="bad">
-                <Words>{explain({ reason, data: {}, status: 503 })}</Words>
+                <Words>{explainRead({ reason, data: {}, status: 503 })}</Words>
               </Note>
             )}
             <Facts

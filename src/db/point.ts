@@ -42,8 +42,8 @@ const ownSettings = `set default_transaction_read_only = on; set plan_cache_mode
 
 /**
  * Point reads on shared, pipelined connections. A lost connection rejects the reads in flight on it, which are
- * repeated once; the next read opens a new one. Methods have one and the service itself has the other: a locked table
- * holds up all reads behind the first of it, and so those of cells never hold up the check of credentials.
+ * repeated once; the next read opens a new one. Methods have one connection and the service itself has the other: a read
+ * that waits for a locked table holds up those behind it, but those of methods never hold up the check of credentials.
  */
 export function pipelinedReader(primary: Primary, options: ReaderOptions) {
   const { onStatement, noteLostName, isPooled, hasNames, observer, silence } = options

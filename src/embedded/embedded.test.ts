@@ -13,6 +13,9 @@ import {
 } from '../../test/embedded.ts'
 import { copyDirectory, furnish } from '../../test/kept-database.ts'
 import { createService } from '../create-service.ts'
+import { takeLocks } from './locks.ts'
+import type { Place } from './place.ts'
+import { connect, disconnect, type Held } from './postgres-process.ts'
 
 const dir = await testDirectory()
 /** Shared by tests that leave it unchanged: stopped, with one row in `kept`. */
@@ -82,6 +85,22 @@ test('of two services made together in one process one starts, and the other say
   )
   for (const one of both) if (one.status === 'fulfilled') await one.value.close()
   await (await createService(options)).close()
+})
+
+test('a service that took over from another of its process is named to a third', async () => {
+  const command = await start(path, 'command')
+  const connected = async () => (await connect(command.connection.host as string)) as Held
+  const place = { dataDir: path } as Place
+  const [first, second, third] = await Promise.all([connected(), connected(), connected()])
+  const late = Promise.withResolvers<void>()
+  await takeLocks({ ...first, ended: late.promise }, place, 'serve')
+  await disconnect(first)
+  await takeLocks(second, place, 'serve')
+  late.resolve()
+  await expect(takeLocks(third, place, 'serve')).rejects.toThrow('another service of this process')
+  await disconnect(second)
+  await disconnect(third)
+  await command.close()
 })
 
 test('a command beside a serving process uses its database and leaves it running', async () => {

@@ -33,8 +33,11 @@ export async function takeLocks({ client, ended }: Held, place: Place, role: Rol
   await client.query(`select pg_advisory_lock_shared(${using})`)
   if (role === 'serve') {
     await takeServing(client, place)
-    served.add(place.dataDir)
-    void ended.then(() => served.delete(place.dataDir))
+    served.set(place.dataDir, ended)
+    // The next service may have the lock before the end of this connection is known.
+    void ended.then(() => {
+      if (served.get(place.dataDir) === ended) served.delete(place.dataDir)
+    })
   }
   const { rowCount } = await client.query(`select from pg_database where datname = 'cellkeep'`)
   if (rowCount === 0)
@@ -55,8 +58,11 @@ export async function leaveLast({ client }: { client: pg.Client }): Promise<bool
   return rows[0].last
 }
 
-/** The data dirs that this process serves: to the database it looks like a container with the same host name. */
-const served = new Set<string>()
+/**
+ * The data dirs that this process serves, with the end of the connection that holds the lock: to the database this
+ * process looks like a container with the same host name.
+ */
+const served = new Map<string, Promise<void>>()
 
 async function takeServing(client: pg.Client, place: Place): Promise<void> {
   const { rows } = await client.query(`select pg_try_advisory_lock(${serving}) as taken`)

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { withClient } from '../../db/migration/migrate.ts'
+import { whoOf } from '../../db/migration/patience.ts'
 import { directOf } from '../../db/servers/connection.ts'
 import { isDiskFull, nameIsLost } from '../../db/servers/failure.ts'
 import { missingFeatures } from '../../db/servers/features.ts'
@@ -14,7 +15,7 @@ import type { Finding } from './finding.ts'
  * for `audit_inbox`, about which there is another finding.
  */
 const lockers = `
-  select a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) as application,
+  select a.pid, ${whoOf} as application,
     string_agg(distinct c.relname, ', ') as tables,
     extract(epoch from clock_timestamp() - min(a.xact_start))::int as seconds
   from pg_locks l join pg_class c on c.oid = l.relation and c.relkind in ('r', 'p')
@@ -23,7 +24,7 @@ const lockers = `
     and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
     and c.relnamespace = current_schema()::regnamespace and c.relname <> 'audit_inbox'
     and coalesce(clock_timestamp() - a.xact_start > interval '2 seconds', true)
-  group by a.pid, a.application_name, a.backend_type order by a.pid`
+  group by a.pid, a.application_name, a.backend_type, a.usename order by a.pid`
 
 type Locker = { pid: number; application: string; tables: string; seconds: number | null }
 
@@ -32,7 +33,7 @@ export async function lockFindings({ connection }: Opened): Promise<Finding[]> {
   const { rows } = await withClient(connection, (client) => client.query<Locker>(lockers))
   return rows.map(({ pid, application, tables, seconds }) => ({
     finding: 'table_locked',
-    what: `The server process ${pid} (${application}) has locked ${tables}${seconds === null ? '' : ` for ${seconds} s`}. Calls that need this wait, and are then refused with timeout.`,
+    what: `The server process ${pid} (${application}) has locked ${tables}${seconds === null ? '' : ` for ${seconds} s`}. Calls that need it wait, and are then refused with timeout.`,
     remedy: `Let it end, or run \`select pg_terminate_backend(${pid})\`. Then run \`cellkeep doctor\` again: it could not check the rest of the database.`,
   }))
 }

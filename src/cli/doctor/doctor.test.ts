@@ -350,6 +350,15 @@ describe('the schema', () => {
     const { stdout } = await doctor()
     expect(stdout).toMatch(new RegExp(`process ${pid} \\(.*\\) has locked role_grant for \\d+ s`))
     expect(stdout).toContain(`select pg_terminate_backend(${pid})`)
+    // Users without the rights of pg_read_all_stats are told less about the sessions of others.
+    const bare = new URL(test.databaseUrl)
+    bare.username = 'bare'
+    await db(sql`create role bare login`)
+    await db(sql`grant usage on schema cellkeep to bare`)
+    await db(sql`grant select on all tables in schema cellkeep to bare`)
+    const told = await doctor({ CELLKEEP_DATABASE_URL: bare.href })
+    const { username } = new URL(test.databaseUrl)
+    expect(told.stdout).toContain(`process ${pid} (user ${username}) has locked role_grant.`)
     await owner.commit()
     await owner.close()
     expect(await found()).toEqual([])

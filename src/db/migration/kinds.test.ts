@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
 import type pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { emptyDatabase, type FreshDatabase, migratedDatabase } from '../../../test/fresh-database.ts'
@@ -197,13 +198,17 @@ function runner(connection: FreshDatabase['connection'], directory: string, pati
   const program = `
     import { migrate } from ${JSON.stringify(new URL('./migrate.ts', import.meta.url).href)}
     await migrate(${JSON.stringify(connection)}, ${JSON.stringify({ directory, mode: 'run', patience })})`
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: 'inherit' })
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    stdio: ['ignore', 'inherit', 'pipe'],
+  })
   const ended = once(child, 'exit')
+  const said = text(child.stderr)
   onTestFinished(() => void child.kill('SIGKILL'))
   return {
     kill: () => child.kill('SIGKILL') && ended,
     signal: (name: 'SIGSTOP' | 'SIGCONT') => child.kill(name),
     ended,
+    said,
   }
 }
 
@@ -219,6 +224,9 @@ test('a process that stands still in the middle of a step does not keep its lock
   await client.query('update made set n = n where id = 1')
   run.signal('SIGCONT')
   expect(await run.ended).toEqual([1, null])
+  expect(await run.said).toContain(
+    'Migration failed (9001_wide): terminating connection due to idle-in-transaction timeout.',
+  )
   expect(states(await status())).toEqual({ '9000_made': 'done', '9001_wide': 'pending' })
   expect((await migrate(connection, { directory, mode: 'run' })).applied).toEqual(['9001_wide'])
 })

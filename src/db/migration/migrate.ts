@@ -54,6 +54,11 @@ export async function migrateOn(
   const { mode = 'auto', directory = migrationsDirectory, version = ownVersion, only, log, signal } = options
   const cut = (): void => void client.end().catch(() => undefined)
   signal?.addEventListener('abort', cut)
+  // Between two statements the server says only here why it ends the connection.
+  let lastWords: Error | undefined
+  client.once('error', (error) => {
+    lastWords = error
+  })
   const runner: Runner = {
     client,
     connect: () => connect(connection),
@@ -82,7 +87,8 @@ export async function migrateOn(
     const pending = first.pending.filter(({ name }) => !applied.includes(name))
     return { applied, pending, newer: first.newer }
   } catch (error) {
-    throw explained(error, runner.at)
+    const isTold = error instanceof StartError || error instanceof pg.DatabaseError
+    throw explained(isTold ? error : (lastWords ?? error), runner.at)
   } finally {
     signal?.removeEventListener('abort', cut)
     // Also rolls back a transaction that a failure left open.

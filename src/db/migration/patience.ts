@@ -76,9 +76,12 @@ async function watchBlockers({ client, connect, patience: { lockMs } }: Runner):
   }
 }
 
+/** Names a session of `pg_stat_activity`, which hides most about the sessions of others from an ordinary user. */
+export const whoOf = `coalesce(nullif(application_name, ''), backend_type, 'user ' || usename)`
+
 /** The processes that block a server process, oldest transaction first. */
 export const blockersOf: string = `
-  select pid, coalesce(nullif(application_name, ''), backend_type) as application,
+  select pid, ${whoOf} as application,
          extract(epoch from clock_timestamp() - coalesce(xact_start, backend_start))::float8 as seconds
     from pg_stat_activity where pid = any(pg_blocking_pids($1)) order by xact_start nulls last`
 
