@@ -67,7 +67,10 @@ const entry = z.strictObject({
     'refuse, invite_only or signup',
     z.enum(['refuse', 'invite_only', 'signup']).default('refuse'),
   ),
-  /** `both_verified`: an unknown identity is linked to the account with its e-mail, if both have verified it. */
+  /**
+   * `both_verified`: an unknown identity is linked to the account with its e-mail, if both have verified it. Never to
+   * that of an admin or keeper, nor past a second factor that the ID token does not prove.
+   */
   auto_link: field('never or both_verified', z.enum(['never', 'both_verified']).default('never')),
   /** A missing `email_verified` counts as true. */
   trust_email: field('true or false', z.boolean().default(false)),

@@ -83,7 +83,7 @@ async function takeServing(client: pg.Client, place: Place): Promise<void> {
       : [found?.name ?? 'another process', 'Stop that process']
     throw new StartError(
       'data_dir_locked',
-      `The data directory ${place.dataDir} is in use by ${user}. ${cure}, or set CELLKEEP_DATA_DIR (option data_dir) to another directory. Commands work while that process runs.`,
+      `The data directory ${place.dataDir} is in use by ${user}. ${cure}, or set CELLKEEP_DATA_DIR (option data_dir) to another directory. Commands work beside it.`,
       75,
     )
   }

@@ -23,6 +23,7 @@ const lockers = `
   where l.granted and l.database = (select oid from pg_database where datname = current_database())
     and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
     and c.relnamespace = current_schema()::regnamespace and c.relname <> 'audit_inbox'
+    and a.usesysid is not null -- autovacuum gives way by itself
     and coalesce(clock_timestamp() - a.xact_start > interval '2 seconds', true)
   group by a.pid, a.application_name, a.backend_type, a.usename order by a.pid`
 

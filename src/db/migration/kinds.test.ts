@@ -217,7 +217,7 @@ test('a process that stands still in the middle of a step does not keep its lock
     '9001_wide': 'alter table made add column wide integer; select pg_advisory_xact_lock(9001);',
   })
   await client.query('select pg_advisory_lock(9001)')
-  const run = runner(connection, directory, { standstillMs: 500 })
+  const run = runner(connection, directory, { standstillMs: 500, lockMs: 20_000 })
   await expect.poll(async () => (await status()).runners[0]?.waits_for.length).toBe(1)
   run.signal('SIGSTOP')
   await client.query('select pg_advisory_unlock(9001)')
