@@ -58,6 +58,7 @@ it.each([
   ['of Windows', ['secret word\r\n'], 'secret word'],
   ['with blanks and further lines, which belong to it', [' two\nlines \n\n'], ' two\nlines \n'],
   ['in pieces that cut a character', [Buffer.from('pä').subarray(0, 2), Buffer.from('pä').subarray(2)], 'pä'],
+  ['after the byte order mark of some shells', ['\ufeffsecret word\r\n'], 'secret word'],
 ])('what is piped in is taken whole: %s', async (_what, chunks, password) => {
   expect(await askPassword(piped(...chunks), 'ada')).toBe(password)
 })
@@ -66,6 +67,7 @@ it.each([
   ['nothing', []],
   ['an empty line', ['\n']],
   ['more than any password has', ['x'.repeat(4097)]],
+  ['a text in Latin-1, which nobody could sign in with', [Buffer.from('größer als Latein', 'latin1')]],
 ])('%s is wrong usage', async (_what, chunks) => {
   await expect(askPassword(piped(...chunks), 'ada')).rejects.toThrow(/^Standard input is/)
 })

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { StartError } from '../../errors.ts'
@@ -28,7 +29,10 @@ export async function readPassword(io: CommandIo, prompt: string): Promise<strin
   return password
 }
 
-/** All of standard input; `max` bounds its bytes, `what` names it in the refusal. */
+/**
+ * All of standard input, without the byte order mark that some shells put before it. `max` bounds its bytes, `what`
+ * names it in the refusal. Other encodings are refused: a password in one would be stored as another text.
+ */
 export async function readAll({ stdin }: CommandIo, max: number, what: string): Promise<string> {
   const parts: Buffer[] = []
   let length = 0
@@ -38,7 +42,9 @@ export async function readAll({ stdin }: CommandIo, max: number, what: string): 
     if (length > max) throw new WrongUsage(`Standard input is too long for ${what}.`)
     parts.push(bytes)
   }
-  return Buffer.concat(parts).toString('utf8')
+  const all = Buffer.concat(parts)
+  if (!isUtf8(all)) throw new WrongUsage('Standard input is not UTF-8.')
+  return new TextDecoder().decode(all)
 }
 
 /** Reads one line from the terminal. Readline handles editing; its echo is discarded. */
