@@ -14,7 +14,7 @@ const entry = z.strictObject({
   id: field('1 to 32 of a-z, 0-9 and _, beginning with a letter', z.string().regex(/^[a-z][a-z0-9_]{0,31}$/)),
   /** What people read; by default the id. */
   label: field(
-    '1 to 60 characters',
+    '1 to 60 characters without control characters',
     z
       .string()
       .regex(/^\P{Cc}{1,60}$/u)

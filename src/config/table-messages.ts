@@ -75,7 +75,7 @@ export const messages = {
     shown: '`<public url>/admin/callback`; required with `CELLKEEP_CONSOLE=off`',
     doc: 'The page to which providers send the browser back, at `/<provider id>` below this URL. It posts its query to `/oidc_finish`.',
   }),
-  site_name: setting(matching('1 to 60 characters', /^\P{Cc}{1,60}$/u), {
+  site_name: setting(matching('1 to 60 characters without control characters', /^\P{Cc}{1,60}$/u), {
     default: 'Cellkeep',
     doc: 'The name of this service in messages.',
   }),
