@@ -27,6 +27,9 @@ export type Sending<I, O> = {
  */
 type Options<I, O> = { done?: (result: O, input: I) => void; refused?: (error: Refusal) => unknown }
 
+/** After this, what was read again is on screen. */
+const drawnMs = 1_000
+
 /** For any function that changes something, such as a route. */
 export function useRun<I, O>(
   run: (input: I) => Promise<O>,
@@ -36,10 +39,12 @@ export function useRun<I, O>(
   const error = useSignal<Refusal | null>(null)
   const wait = useSignal(0)
   const isHere = useRef(true)
+  const untold = useRef<(() => unknown) | undefined>(undefined)
   useEffect(() => {
     const timer = setInterval(() => wait.peek() > 0 && wait.value--, 1000)
     return () => {
       isHere.current = false
+      untold.current?.()
       clearInterval(timer)
     }
   }, [])
@@ -65,12 +70,10 @@ export function useRun<I, O>(
         if (!isOwn()) return undefined
         const reread = refused?.(thrown)
         // A person who has closed the dialog takes the change for done, so say that it was refused; also if the row
-        // that shows why goes as its list is read again, which is drawn in the next turn.
+        // that shows why goes as its list is read again.
         if (!isHere.current) tell(thrown)
-        else
-          void Promise.resolve(reread).then(() =>
-            setTimeout(() => !isHere.current && isOwn() && tell(thrown)),
-          )
+        else if (reread) untold.current = () => isOwn() && tell(thrown)
+        void Promise.resolve(reread).then(() => setTimeout(() => void (untold.current = undefined), drawnMs))
         error.value = thrown
         wait.value = waitOf(thrown)
         return undefined
