@@ -228,20 +228,20 @@ const isOf =
  * Reads the answers of these methods again: at once if they are on screen, otherwise when they are shown again. A list
  * is read as far as it was, so that nobody loses the place, unless it is very long.
  */
-export const spoil = (...methods: readonly (Name | 'status')[]): void => readAgain(methods, wholeMax)
+export const spoil = (...methods: readonly (Name | 'status')[]): Promise<void> => readAgain(methods, wholeMax)
 
 /** The same, for those who want to see the beginning of a list. */
-export const startAgain = (...methods: readonly Name[]): void => readAgain(methods, pagesMax)
+export const startAgain = (...methods: readonly Name[]): void => void readAgain(methods, pagesMax)
 
 /** Of a list of more than `most` pages only the beginning is kept. */
-function readAgain(methods: readonly string[], most: number): void {
+function readAgain(methods: readonly string[], most: number): Promise<void> {
   renewNames(methods)
   for (const query of queries.getQueryCache().findAll({ predicate: isOf(methods) })) {
     const { data } = query.state as { data?: { pages: unknown[]; pageParams: unknown[] } }
     if (data && pagesOf(query) > most)
       query.setData({ pages: data.pages.slice(0, pagesMax), pageParams: data.pageParams.slice(0, pagesMax) })
   }
-  void queries.invalidateQueries({ predicate: isOf(methods) })
+  return queries.invalidateQueries({ predicate: isOf(methods) })
 }
 
 /** The same, but a long list stays as it is: nobody here has changed it, and somebody may be reading it. */

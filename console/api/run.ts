@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { CellkeepError } from '../../src/client/client.ts'
 import { explain } from '../copy/errors.ts'
 import { toast } from '../ui/toast.tsx'
+import { waitOf } from '../ui/wait.ts'
 import type { Refusal } from './client.ts'
 import { sameAccount } from './session.ts'
 
@@ -22,9 +23,12 @@ export type Sending<I, O> = {
 
 /**
  * `done`: effects of an answer wherever the person is by then, such as a toast; effects on this component belong after
- * `send`.
+ * `send`. `refused` returns what reads again, if anything does.
  */
-type Options<I, O> = { done?: (result: O, input: I) => void; refused?: (error: Refusal) => void }
+type Options<I, O> = { done?: (result: O, input: I) => void; refused?: (error: Refusal) => unknown }
+
+/** After this, what was read again is on screen. */
+const drawnMs = 1_000
 
 /** For any function that changes something, such as a route. */
 export function useRun<I, O>(
@@ -35,10 +39,12 @@ export function useRun<I, O>(
   const error = useSignal<Refusal | null>(null)
   const wait = useSignal(0)
   const isHere = useRef(true)
+  const untold = useRef<(() => unknown) | undefined>(undefined)
   useEffect(() => {
     const timer = setInterval(() => wait.peek() > 0 && wait.value--, 1000)
     return () => {
       isHere.current = false
+      untold.current?.()
       clearInterval(timer)
     }
   }, [])
@@ -62,11 +68,14 @@ export function useRun<I, O>(
       } catch (thrown) {
         if (!(thrown instanceof CellkeepError)) throw thrown
         if (!isOwn()) return undefined
-        refused?.(thrown)
-        // A person who has closed the dialog takes the change for done, so say that it was refused.
-        if (!isHere.current) toast(explain(thrown))
+        const reread = refused?.(thrown)
+        // A person who has closed the dialog takes the change for done, so say that it was refused; also if the row
+        // that shows why goes as its list is read again.
+        if (!isHere.current) tell(thrown)
+        else if (reread) untold.current = () => isOwn() && tell(thrown)
+        void Promise.resolve(reread).then(() => setTimeout(() => void (untold.current = undefined), drawnMs))
         error.value = thrown
-        wait.value = Math.min(Number(thrown.data.retry_after ?? 0) || 0, 3600)
+        wait.value = waitOf(thrown)
         return undefined
       } finally {
         isBusy.value = false
@@ -75,8 +84,14 @@ export function useRun<I, O>(
   }
 }
 
+const told = new WeakSet<Refusal>()
+function tell(error: Refusal): void {
+  if (!told.has(error)) toast(explain(error))
+  told.add(error)
+}
+
 /** Says why a change was refused if there is no place for it, as in a row of a list. */
 export const useTold = (error: Refusal | null): void =>
   useEffect(() => {
-    if (error) toast(explain(error))
+    if (error) tell(error)
   }, [error])

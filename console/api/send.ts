@@ -37,6 +37,9 @@ type Options<M extends Name> = {
   done?: (result: Output<M>, input: Input<M>) => void
 }
 
+/** Refused for a state that the page does not show: a right that has ended, a thing that is gone or has changed. */
+const othersMayHaveChanged = [403, 404, 409]
+
 /**
  * Calls a method that changes something, as the acting actor or another one of the account, and then reads again what
  * it `spoils`.
@@ -44,8 +47,11 @@ type Options<M extends Name> = {
 export const useSend = <M extends Name>(method: M, { spoils = [], as, done }: Options<M> = {}) =>
   useRun((input: Input<M>): Promise<Output<M>> => freshly(() => call(method, input, as ?? acting.peek())), {
     done: (result, input) => {
-      spoil(...spoils)
+      void spoil(...spoils)
       done?.(result, input)
     },
-    refused: noticeEnd,
+    refused: (error) => {
+      noticeEnd(error)
+      return othersMayHaveChanged.includes(error.status) ? spoil(...spoils) : undefined
+    },
   })

@@ -6,14 +6,15 @@ import { setQuery } from '../lib/router.ts'
 import { shortTime } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
 import type { Filter } from './filter.tsx'
-import { periodOf } from './period.ts'
+import { barsMax, periodOf } from './period.ts'
 
+const phone = matchMedia('(width < 640px)')
 type Bucket = Output<'audit_log_activity'>['buckets'][number]
 
 /** How many events the period, or the last day, has; a bar leads to its events. */
 export function Activity({ filter: { from, to, ...filter }, now }: { filter: Filter; now: number }) {
   const [isTable, showTable] = useState(false)
-  const period = periodOf(from, to, now)
+  const period = periodOf(from, to, now, phone.matches ? barsMax.phone : barsMax.other)
   const { data } = useCall('audit_log_activity', {
     from: new Date(period.from).toISOString(),
     to: new Date(period.to).toISOString(),

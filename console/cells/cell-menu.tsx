@@ -1,10 +1,10 @@
-import { useState } from 'preact/hooks'
 import { useTold } from '../api/run.ts'
 import { useSend } from '../api/send.ts'
 import { isAdmin } from '../api/session.ts'
 import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
+import { place, setQuery } from '../lib/router.ts'
 import { AskText } from '../ui/ask-text.tsx'
 import { Confirm } from '../ui/dialog.tsx'
 import { Menu } from '../ui/menu.tsx'
@@ -19,7 +19,9 @@ const spoils = ['cell_get', 'cell_list', 'cell_audit_list'] as const
 
 /** Actions on a cell as a whole. */
 export function CellMenu({ got }: PartProps) {
-  const [open, setOpen] = useState<Open>(null)
+  // In the address, so that what is typed is kept if others take the page away.
+  const open = place.value.query.get('dialog')
+  const setOpen = (dialog: Open): void => setQuery({ dialog })
   const update = useSend('cell_update', { spoils, done: () => toast(cells.is_private) })
   useTold(update.error)
   const { cell, can_edit, can_grant } = got

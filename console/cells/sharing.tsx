@@ -108,7 +108,12 @@ function Row({ grant, holders }: { grant: Grant; holders: number | undefined }) 
           </option>
         ))}
       </select>
-      <Button small isBusy={stop.isBusy} onClick={() => void stop.send({ grant_id: grant.id })}>
+      <Button
+        small
+        isBusy={stop.isBusy}
+        wait={stop.wait}
+        onClick={() => void stop.send({ grant_id: grant.id })}
+      >
         {cells.stop}
         <span class="hidden-text">
           <Who grant={grant} />

@@ -112,7 +112,12 @@ function TakeBack({ offer: { offer_id, role } }: { offer: Waiting }) {
   return (
     <>
       <Fault text={retract.error && explain(retract.error)} />
-      <Button small isBusy={retract.isBusy} onClick={() => void retract.send({ offer_id })}>
+      <Button
+        small
+        isBusy={retract.isBusy}
+        wait={retract.wait}
+        onClick={() => void retract.send({ offer_id })}
+      >
         {people.take_back}
         <span class="hidden-text">{role}</span>
       </Button>

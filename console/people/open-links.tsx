@@ -51,7 +51,12 @@ export function OpenLinks({ account_id }: { account_id: string }) {
                 end: true,
                 width: '80px',
                 cell: ({ id, purpose }) => (
-                  <Button small isBusy={revoke.isBusy} onClick={() => void revoke.send({ ticket_id: id })}>
+                  <Button
+                    small
+                    isBusy={revoke.isBusy}
+                    wait={revoke.wait}
+                    onClick={() => void revoke.send({ ticket_id: id })}
+                  >
                     {personSignIn.revoke}
                     <span class="hidden-text">{personSignIn.purposes[purpose]}</span>
                   </Button>

@@ -1,10 +1,10 @@
-import { useState } from 'preact/hooks'
 import { useCount } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { server } from '../api/server.ts'
 import { deletion, words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { people } from '../copy/people.ts'
+import { place, setQuery } from '../lib/router.ts'
 import { Confirm } from '../ui/dialog.tsx'
 import { Menu } from '../ui/menu.tsx'
 import { toast } from '../ui/toast.tsx'
@@ -16,7 +16,9 @@ const spoils = ['admin_account_get', 'admin_account_list', 'admin_session_list',
 
 /** Actions that change or end something of a person, each with its consequences counted first. */
 export function PersonMenu({ person }: PartProps) {
-  const [open, setOpen] = useState<Open>(null)
+  // In the address, so that what is typed is kept if others take the page away.
+  const open = place.value.query.get('dialog')
+  const setOpen = (dialog: Open): void => setQuery({ dialog })
   const close = (): void => setOpen(null)
   const disabled = isPrivileged(person) && explain({ reason: 'privileged_target', data: {}, status: 403 })
   return (

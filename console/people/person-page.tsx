@@ -130,6 +130,7 @@ function Deleted({ person: { account } }: PartProps) {
           <Button
             small
             isBusy={undelete.isBusy}
+            wait={undelete.wait}
             onClick={() => void undelete.send({ account_id: account.id })}
           >
             {people.undelete}

@@ -4,6 +4,7 @@ import { explainRead, type Refused } from '../copy/errors.ts'
 import { Button } from './button.tsx'
 import { Icon, type IconName } from './icon.tsx'
 import { Note } from './note.tsx'
+import { useWait } from './wait.ts'
 import { Words } from './words.tsx'
 
 type State<T> = { data: T | undefined; error: Refused | null; isFetching: boolean; retry(): void }
@@ -62,13 +63,14 @@ export function ErrorNote({
 }) {
   const { request_id } = error.data
   const text = explainRead(error)
+  const wait = useWait(error)
   return (
     <div role="alert">
       <Note
         kind="bad"
         action={
           onRetry && (
-            <Button small isBusy={isBusy} onClick={onRetry}>
+            <Button small isBusy={isBusy} wait={wait} onClick={onRetry}>
               {words.try_again}
             </Button>
           )

@@ -128,6 +128,23 @@ it('a bar, or its row of the table, leads to its period; times are local, and sa
   await expect.poll(() => page.getByLabel('From').inputValue()).toBe('2026-07-22T09:14')
 })
 
+it('the bars on a phone are wide enough for a finger, and lead to finer ones', async () => {
+  const ada = await admin()
+  await auditRows(test, 90, { created_at: sql`now() - (91 - i) * interval '15 minutes'` })
+  const page = await person(test, ada.cookie, { width: 320, height: 640, touch: true })
+  await page.goto('/admin/audit')
+  const bars = page.locator('button.activity-bar:enabled')
+  const steps = async (): Promise<number[]> => {
+    const lefts = await bars.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().left))
+    return lefts.slice(1).map((left, index) => left - (lefts[index] as number))
+  }
+  await expect.poll(() => bars.count()).toBeGreaterThan(5)
+  expect(Math.min(...(await steps()))).toBeGreaterThanOrEqual(24)
+  await bars.nth(3).tap()
+  await expect.poll(() => bars.count()).toBeGreaterThan(9)
+  expect(Math.min(...(await steps()))).toBeGreaterThanOrEqual(24)
+})
+
 it('takes a date alone from an address, and no time that its fields cannot show', async () => {
   const page = await opened(await admin(), '/admin/audit?from=2026-01-22')
   await expect.poll(() => page.getByLabel('From').inputValue()).toBe('2026-01-22T01:00')

@@ -220,6 +220,39 @@ it('what is typed outlives what takes its form away: a lost role, a deleted pers
   expect(await note.inputValue()).toBe('unsaved words')
 })
 
+it('so does what is typed in a dialog of a menu: a name of a deleted person, of a cell that is out of sight', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const { client } = await test.account({ username: 'hopper', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace' })
+  const choose = async (page: Page, name: string): Promise<void> => {
+    await press(page, 'More actions')
+    await page.getByRole('menuitem', { name }).click()
+  }
+  const page = await open(ada, `/admin/people/${grace.id}`)
+  await choose(page, 'Change username')
+  const field = page.getByRole('dialog').getByRole('textbox')
+  await field.fill('unsaved')
+  await client.account_delete({ account_id: grace.id })
+  await page.getByRole('button', { name: 'Undelete' }).waitFor()
+  await client.account_undelete({ account_id: grace.id })
+  await expect.poll(() => field.inputValue()).toBe('unsaved')
+
+  const { cell } = await client.cell_create({ data: { label: 'Plan' } })
+  const principal = { actor_id: grace.actor_id }
+  const share = { cell_id: cell.id, level: 'editor' as const, principal }
+  const { grant } = await client.cell_grant_create(share)
+  const hers = await open(grace, `/admin/cells/${cell.id}`)
+  await choose(hers, 'Rename')
+  const label = hers.getByRole('dialog').getByLabel('Label')
+  await label.fill('unsaved')
+  await client.cell_grant_revoke({ grant_id: grant.id })
+  await press(hers, 'Save')
+  await expect.poll(() => hers.getByRole('dialog').count()).toBe(0)
+  await client.cell_grant_create(share)
+  await press(hers, 'Try again')
+  await expect.poll(() => label.inputValue()).toBe('unsaved')
+})
+
 it('a dialog in which nothing was typed closes without a question, whatever others change meanwhile', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })

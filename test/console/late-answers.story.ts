@@ -156,3 +156,51 @@ it('signing out everywhere leads to the sign-in, though the socket ends before t
   letGo(undefined)
   await page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor()
 })
+
+it('what another ended meanwhile goes from the list once it is refused, and the refusal stays', async () => {
+  const ada = await test.account({ username: 'ada' })
+  const grace = await test.account({ username: 'grace' })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
+  const principal = { actor_id: grace.actor_id }
+  const { grant } = await ada.client.cell_grant_create({ cell_id: cell.id, level: 'editor', principal })
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/cells/${cell.id}/sharing`)
+  const stop = page.getByRole('button', { name: /^Remove/ })
+  await stop.waitFor()
+  await ada.client.cell_grant_revoke({ grant_id: grant.id })
+  await stop.click()
+  await page.getByText('Shared with nobody.').waitFor()
+  await toast(page, 'This share has already ended.')
+  expect(await page.locator('.toast').count()).toBe(1)
+})
+
+it('what was refused for a while counts down until it may be tried again', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace' })
+  await ada.client.account_delete({ account_id: grace.id })
+  const page = await person(test, ada.cookie)
+  const refused = async (method: string): Promise<void> => {
+    let isFirst = true
+    await page.route('**/api/rpc', (route) => {
+      const sent = route.request().postDataJSON() as { id: number; method: string }
+      if (sent.method !== method || !isFirst) return route.fallback()
+      isFirst = false
+      const error = { code: -32000, message: 'no', data: { reason: 'rate_limited', retry_after: 2 } }
+      return route.fulfill({ status: 429, json: { jsonrpc: '2.0', id: sent.id, error } })
+    })
+  }
+  const waits = page.getByRole('button', { name: /^Again in \d s$/ })
+  await refused('cell_list')
+  await page.goto('/admin/cells')
+  await waits.waitFor()
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('alert').waitFor({ state: 'detached' })
+  await refused('account_undelete')
+  await page.goto(`/admin/people/${grace.id}`)
+  const undelete = page.getByRole('button', { name: 'Undelete' })
+  await undelete.click()
+  await waits.waitFor()
+  await undelete.click()
+  await page.locator('.toast').waitFor()
+  await expect.poll(() => undelete.count()).toBe(0)
+})
