@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { CellkeepError } from '../../src/client/client.ts'
 import { explain } from '../copy/errors.ts'
 import { toast } from '../ui/toast.tsx'
-import { waitOf } from '../ui/wait.ts'
+import { useWait } from '../ui/wait.ts'
 import type { Refusal } from './client.ts'
 import { sameAccount } from './session.ts'
 
@@ -37,21 +37,20 @@ export function useRun<I, O>(
 ): Sending<I, O> {
   const isBusy = useSignal(false)
   const error = useSignal<Refusal | null>(null)
-  const wait = useSignal(0)
+  const wait = useWait(error.value)
   const isHere = useRef(true)
   const untold = useRef<(() => unknown) | undefined>(undefined)
-  useEffect(() => {
-    const timer = setInterval(() => wait.peek() > 0 && wait.value--, 1000)
-    return () => {
+  useEffect(
+    () => () => {
       isHere.current = false
       untold.current?.()
-      clearInterval(timer)
-    }
-  }, [])
+    },
+    [],
+  )
   return {
     isBusy: isBusy.value,
     error: error.value,
-    wait: wait.value,
+    wait,
     reset: () => {
       error.value = null
     },
@@ -72,10 +71,13 @@ export function useRun<I, O>(
         // A person who has closed the dialog takes the change for done, so say that it was refused; also if the row
         // that shows why goes as its list is read again.
         if (!isHere.current) tell(thrown)
-        else if (reread) untold.current = () => isOwn() && tell(thrown)
-        void Promise.resolve(reread).then(() => setTimeout(() => void (untold.current = undefined), drawnMs))
+        else if (reread instanceof Promise) {
+          const say = (): unknown => isOwn() && tell(thrown)
+          untold.current = say
+          const drawn = (): unknown => untold.current === say && (untold.current = undefined)
+          void reread.then(() => setTimeout(drawn, drawnMs))
+        }
         error.value = thrown
-        wait.value = waitOf(thrown)
         return undefined
       } finally {
         isBusy.value = false
