@@ -37,6 +37,19 @@ it('is the entry of the list, with what belongs to the account and nothing of ot
   expect((await get((await test.account()).id)).counts).toEqual({ ...none, sessions: 1 })
 })
 
+it('counts no role grant of a removed actor, as it lists none', async () => {
+  const ada = await test.account({ roles: ['clerk'] })
+  const second = await test.actor(ada.id, 'second')
+  await test.roleGrant({ actor_id: second, role: 'clerk' })
+  await test.service.operations.removeActor({ actor_id: second }, { via: 'test' })
+  const { counts, role_grants } = await get(ada.id)
+  expect(counts.role_grants).toBe(1)
+  expect(role_grants).toHaveLength(1)
+  expect((await ada.client.account_delete_preview()).counts.role_grants).toBe(1)
+  await ada.client.account_delete()
+  expect((await get(ada.id)).counts.role_grants).toBe(1)
+})
+
 it('shows a deleted account: its grants count, as they return with it', async () => {
   const ada = await test.account({ roles: ['clerk'] })
   await ada.client.account_delete()

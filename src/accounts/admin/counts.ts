@@ -8,6 +8,7 @@ import { pending } from '../../offers/offers.ts'
 export const AccountCounts = z.object({
   sessions: z.int(),
   tokens: z.int(),
+  /** Active ones of the actors that the account has, or had when it was deleted. */
   role_grants: z.int(),
   /** Pending offers to the account. */
   offers: z.int(),
@@ -21,10 +22,12 @@ export function accountCounts(account_id: Sql): Sql {
   const of = {
     sessions: sql`select from auth_session where account_id = ${account_id} and expires_at > now()`,
     tokens: sql`select from api_token where account_id = ${account_id}`,
+    // Of an actor removed on its own they never work again; those of a deleted account return with it.
     role_grants: sql`
       select from actor cross join lateral (
         select from role_grant g where g.actor_id = actor.id and ${activeGrant}
-      ) g where actor.account_id = ${account_id}`,
+      ) g
+      where actor.account_id = ${account_id} and (actor.deleted_at is null or actor.deleted_with_account)`,
     offers: sql`select from role_grant_offer o where to_account_id = ${account_id} and ${pending}`,
     // The order makes the planner use the index of owners, even if most cells of the table are theirs.
     cells: sql`
