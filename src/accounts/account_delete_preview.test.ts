@@ -34,6 +34,18 @@ it('counts what a deletion ends and leaves, of the own account or as admin of an
   expect(await preview(admin, ada)).toEqual({ ...expected, deleted: true, counts: after })
 })
 
+it('counts the sessions that the deletion then ends: none that has expired and is not yet removed', async () => {
+  const ada = await test.account()
+  const { session_id } = await test.sessions.create(ada.id)
+  await run(
+    sql`update auth_session set expires_at = date_trunc('milliseconds', now()) where id = ${session_id}`,
+  )
+  expect((await preview(ada)).counts.sessions).toBe(1)
+  await ada.client.account_delete()
+  const { events } = await admin.client.audit_log_list({ account_id: ada.id, event_type: 'account_delete' })
+  expect(events.map(({ metadata }) => metadata?.sessions_revoked)).toEqual([1])
+})
+
 it('says why the deletion would be refused, as the deletion then does', async () => {
   const [ada, keeper, both] = [
     await test.account(),

@@ -50,17 +50,21 @@ export async function guardEnding(
 
 export type EndedCredentials = { sessions_revoked: number; tokens_revoked: number }
 
-/** Ends every session, token, one-time link and begun sign-in of the account. The caller holds its lock. */
+/**
+ * Ends every session, token, one-time link and begun sign-in of the account. The caller holds its lock. Sessions that
+ * had already expired are removed, but not counted.
+ */
 export const endCredentials = (db: Queryable, account_id: string): Promise<EndedCredentials> =>
   db.one<EndedCredentials>(sql`
     with flows as (
       delete from sign_in_flow where account_id = ${account_id}::uuid
     ), sessions as (
-      delete from auth_session where account_id = ${account_id}::uuid returning 1
+      delete from auth_session where account_id = ${account_id}::uuid returning expires_at > now() as lived
     ), tokens as (
       delete from api_token where account_id = ${account_id}::uuid returning 1
     ), tickets as (${voidTickets(account_id)})
-    select (select count(*) from sessions) as sessions_revoked, (select count(*) from tokens) as tokens_revoked`)
+    select (select count(*) from sessions where lived) as sessions_revoked,
+      (select count(*) from tokens) as tokens_revoked`)
 
 /** Writes one audit row for each actor that an account event affected. */
 export function auditActors(
