@@ -21,7 +21,7 @@ const lockers = `
   from pg_locks l join pg_class c on c.oid = l.relation and c.relkind in ('r', 'p')
     left join pg_stat_activity a on a.pid = l.pid
     left join ${preparedOf}
-  where l.granted and l.database = (select oid from pg_database where datname = current_database())
+  where l.granted and l.locktype = 'relation' and l.database = (select oid from pg_database where datname = current_database())
     and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
     and c.relnamespace = current_schema()::regnamespace and c.relname <> 'audit_inbox'
     and (p.gid is not null or a.usesysid is not null) -- autovacuum gives way by itself

@@ -375,6 +375,21 @@ describe('the schema', () => {
     expect(await found()).toEqual([])
   })
 
+  it('no table that is named because somebody waits for one of its rows', async () => {
+    const [owner, waiting] = [await rival(test.databaseUrl), await rival(test.databaseUrl)]
+    const lock = 'select from account for update'
+    await owner.begin(lock)
+    const begun = waiting.begin(lock)
+    const isLong = sql`select from pg_stat_activity where datname = current_database()
+      and wait_event_type = 'Lock' and clock_timestamp() - xact_start > interval '2 seconds'`
+    await expect.poll(() => test.service.app.db.rows(isLong), { timeout: 30_000 }).toHaveLength(1)
+    expect(await found()).toEqual([])
+    await owner.commit()
+    await begun
+    await waiting.commit()
+    await Promise.all([owner.close(), waiting.close()])
+  })
+
   it('no database yet', async () => {
     expect(await found({ CELLKEEP_DATABASE_URL: '' })).toEqual(['no_database'])
   })
