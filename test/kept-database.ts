@@ -23,7 +23,11 @@ export async function startKeptCluster(): Promise<TestCluster> {
   const db = join(dataDir, 'db')
   try {
     await makeAnew(dataDir)
-    const cluster = await startCluster({ within: inMemory(), from: db })
+    const cluster = await startCluster({
+      within: inMemory(),
+      from: db,
+      settings: { max_prepared_transactions: '4' },
+    })
     const kept = join(cluster.connection.host as string, 'kept')
     await copyDirectory(db, kept)
     process.env[variable] = kept

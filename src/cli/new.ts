@@ -4,6 +4,7 @@ import { basename, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { StartError } from '../errors.ts'
 import { makeDirectory } from '../files/safe-directory.ts'
+import { unwritable } from '../files/unwritable.ts'
 import { version } from '../wire/version.ts'
 import { type Command, command } from './shell/command.ts'
 
@@ -28,17 +29,12 @@ export const newProject: Command = command({
     })
     if ((await readdir(path)).length > 0)
       throw new StartError('not_empty', `${path} is not empty. Name a new directory.`, 1)
-    await cp(template, path, { recursive: true })
-    // npm leaves out files of these names when it packs the template.
-    await rename(join(path, 'gitignore'), join(path, '.gitignore'))
-    const manifest = join(path, 'package.json')
     const name =
       basename(path)
         .toLowerCase()
         .replace(/[^a-z0-9._-]+/g, '-')
         .replace(/^[._-]+/, '') || 'app'
-    const text = await readFile(manifest, 'utf8')
-    await writeFile(manifest, text.replaceAll('__name__', name).replaceAll('__cellkeep__', await ownSpec()))
+    await writeProject(path, name).catch(unwritable(path))
     const cd = relative(io.cwd, path) || '.'
     out.result(
       { path, name },
@@ -46,6 +42,15 @@ export const newProject: Command = command({
     )
   },
 })
+
+async function writeProject(path: string, name: string): Promise<void> {
+  await cp(template, path, { recursive: true })
+  // npm leaves out files of these names when it packs the template.
+  await rename(join(path, 'gitignore'), join(path, '.gitignore'))
+  const manifest = join(path, 'package.json')
+  const text = await readFile(manifest, 'utf8')
+  await writeFile(manifest, text.replaceAll('__name__', name).replaceAll('__cellkeep__', await ownSpec()))
+}
 
 /** How npm gets this package: from the registry or, if a file was installed here, from the same file. */
 async function ownSpec(): Promise<string> {

@@ -203,22 +203,36 @@ test('a database whose server cannot be reached from here, as over a network fil
   await close()
 })
 
-test('a start that waits for a data dir that is held elsewhere ends when it is asked to stop', async () => {
+test('starts that wait for a data dir that is held elsewhere, or for each other, end when asked to stop', async () => {
   const path = await dataDir()
   const log = await open(join(path, 'db.log'), 'a')
   await once(spawn('flock', ['-n', '3'], { stdio: ['ignore', 'ignore', 'ignore', log.fd] }), 'exit')
   await rm(join(path, 'lib'), { recursive: true, force: true })
-  const stop = new AbortController()
-  const watcher = watch(path, () => stop.abort())
-  const starting = startEmbedded({
-    dataDir: path,
-    role: 'serve',
-    postgresBin,
-    log: silentLog,
-    stop: stop.signal,
-  })
-  await expect(starting).rejects.toMatchObject({ reason: 'interrupted' })
+  const ended: string[] = []
+  const begin = (name: string) => {
+    const stop = new AbortController()
+    const starting = startEmbedded({
+      dataDir: path,
+      role: 'serve',
+      postgresBin,
+      log: silentLog,
+      stop: stop.signal,
+    })
+    return async () => {
+      stop.abort()
+      await expect(starting).rejects.toMatchObject({ reason: 'interrupted' })
+      ended.push(name)
+    }
+  }
+  const begun = Promise.withResolvers<void>()
+  const watcher = watch(path, () => begun.resolve())
+  const first = begin('first')
+  await begun.promise
   watcher.close()
+  const [second, third] = [begin('second'), begin('third')]
+  await Promise.all([second(), third()])
+  await first()
+  expect(ended).toEqual(['second', 'third', 'first'])
   expect(await serverProcesses(path)).toEqual([])
   await log.close()
 })

@@ -56,7 +56,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
   const closing = new AbortController()
   const session: Session = { place, options, closing: closing.signal, held: undefined }
   const starting = AbortSignal.any([closing.signal, ...(options.stop ? [options.stop] : [])])
-  await afterOthers(place, () => join(session, true, starting)).catch((error) => {
+  await afterOthers(place, starting, () => join(session, true, starting)).catch((error) => {
     throw options.stop?.aborted && !(error instanceof StartError) ? interrupted(error) : error
   })
   const supervised = options.role === 'serve' ? supervise(session) : undefined
@@ -77,13 +77,21 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<Embedded>
 }
 
 /** The last start of each data dir in this process: its temporary files have the names that a second start would use. */
-const starts = new Map<string, Promise<void>>()
+const starts = new Map<string, Promise<unknown>>()
 
-function afterOthers({ dataDir }: Place, work: () => Promise<void>): Promise<void> {
-  const started = (starts.get(dataDir) ?? Promise.resolve()).catch(() => {}).then(work)
-  starts.set(dataDir, started)
+function afterOthers({ dataDir }: Place, stop: AbortSignal, work: () => Promise<void>): Promise<void> {
+  const others = starts.get(dataDir) ?? Promise.resolve()
+  const started = Promise.race([others, aborted(stop)]).then(work)
+  // If this start is stopped while it waits, the next one still waits for the others.
+  starts.set(dataDir, Promise.allSettled([others, started]))
   return started
 }
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
 
 type Session = {
   readonly place: Place
@@ -132,9 +140,7 @@ async function join(session: Session, mayMake: boolean, signal: AbortSignal): Pr
 async function supervise(session: Session): Promise<void> {
   const { place, options, closing } = session
   const { log } = options
-  const closed = new Promise<void>((resolve) =>
-    closing.addEventListener('abort', () => resolve(), { once: true }),
-  )
+  const closed = aborted(closing)
   const bounding = setInterval(() => boundLog(place.logFile).catch(() => {}), 600_000)
   bounding.unref()
   while (!closing.aborted) {

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { migrate as runMigrations, withClient } from '../../db/migration/migrate.ts'
+import { blockerText } from '../../db/migration/patience.ts'
 import { type PlannedStep, planned } from '../../db/migration/plan.ts'
 import { compare, readRecords } from '../../db/migration/records.ts'
 import type { Around } from '../../db/migration/runner.ts'
@@ -145,10 +146,7 @@ const shareOf = ({ done_rows, total_rows }: StepStatus): string =>
 
 function runnerText({ pid, address, seconds, index, waits_for }: RunnerStatus): string {
   const built = index ? `, ${index.phase} (${index.done} of ${index.of} blocks)` : ''
-  const blocked = waits_for.map(
-    (one) =>
-      `\n  waits for process ${one.pid} (${one.application}), whose transaction is ${Math.round(one.seconds)} s old`,
-  )
+  const blocked = waits_for.map((one) => `\n  waits for ${blockerText(one)}`)
   return `Run by server process ${pid}${address ? ` from ${address}` : ''}, for ${Math.round(seconds)} s${built}${blocked.join('')}`
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { withClient } from '../../db/migration/migrate.ts'
-import { whoOf } from '../../db/migration/patience.ts'
+import { type Blocker, blockerText, endingOf, preparedOf, whoOf } from '../../db/migration/patience.ts'
 import { directOf } from '../../db/servers/connection.ts'
 import { isDiskFull, nameIsLost } from '../../db/servers/failure.ts'
 import { missingFeatures } from '../../db/servers/features.ts'
@@ -11,31 +11,32 @@ import type { Opened } from '../with-service.ts'
 import type { Finding } from './finding.ts'
 
 /**
- * Sessions that keep all others from writing to a table for longer than a migration or the cleanup does. Nobody waits
- * for `audit_inbox`, about which there is another finding.
+ * Transactions that keep all others from writing to a table for longer than a migration or the cleanup does. Nobody
+ * waits for `audit_inbox`, about which there is another finding.
  */
 const lockers = `
-  select a.pid, ${whoOf} as application,
+  select l.pid, p.gid, coalesce('user ' || p.owner, ${whoOf}) as application,
     string_agg(distinct c.relname, ', ') as tables,
-    extract(epoch from clock_timestamp() - min(a.xact_start))::int as seconds
+    extract(epoch from clock_timestamp() - min(coalesce(p.prepared, a.xact_start)))::float8 as seconds
   from pg_locks l join pg_class c on c.oid = l.relation and c.relkind in ('r', 'p')
-    join pg_stat_activity a on a.pid = l.pid
-  where l.granted and l.database = (select oid from pg_database where datname = current_database())
+    left join pg_stat_activity a on a.pid = l.pid
+    left join ${preparedOf}
+  where l.granted and l.locktype = 'relation' and l.database = (select oid from pg_database where datname = current_database())
     and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
     and c.relnamespace = current_schema()::regnamespace and c.relname <> 'audit_inbox'
-    and a.usesysid is not null -- autovacuum gives way by itself
-    and coalesce(clock_timestamp() - a.xact_start > interval '2 seconds', true)
-  group by a.pid, a.application_name, a.backend_type, a.usename order by a.pid`
-
-type Locker = { pid: number; application: string; tables: string; seconds: number | null }
+    and (p.gid is not null or a.usesysid is not null) -- autovacuum gives way by itself
+    and coalesce(clock_timestamp() - coalesce(p.prepared, a.xact_start) > interval '2 seconds', true)
+  group by l.pid, p.gid, p.owner, a.application_name, a.backend_type, a.usename order by l.pid, p.gid`
 
 /** Calls wait for these tables, and so would every other check. */
 export async function lockFindings({ connection }: Opened): Promise<Finding[]> {
-  const { rows } = await withClient(connection, (client) => client.query<Locker>(lockers))
-  return rows.map(({ pid, application, tables, seconds }) => ({
+  const { rows } = await withClient(connection, (client) =>
+    client.query<Blocker & { tables: string }>(lockers),
+  )
+  return rows.map(({ tables, ...blocker }) => ({
     finding: 'table_locked',
-    what: `The server process ${pid} (${application}) has locked ${tables}${seconds === null ? '' : ` for ${seconds} s`}. Calls that need it wait, and are then refused with timeout.`,
-    remedy: `Let it end, or run \`select pg_terminate_backend(${pid})\`. Then run \`cellkeep doctor\` again: it could not check the rest of the database.`,
+    what: `A lock on ${tables} is held by ${blockerText(blocker)}. Calls that need it wait, and are then refused with timeout.`,
+    remedy: `Let it end, or run \`${endingOf(blocker)}\`. Then run \`cellkeep doctor\` again: it could not check the rest of the database.`,
   }))
 }
 

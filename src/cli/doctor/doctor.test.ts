@@ -23,7 +23,13 @@ import { fileFindings } from './files.ts'
 import { levelOf } from './finding.ts'
 
 const key = 'Zq3vX9-kLm0_TtYw7bHs4nRd8pGf2cJa'
-const soundSettings = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on', autovacuum: 'on' }
+const soundSettings = {
+  fsync: 'on',
+  synchronous_commit: 'on',
+  full_page_writes: 'on',
+  autovacuum: 'on',
+  max_prepared_transactions: '2',
+}
 let cluster: TestCluster
 let test: TestService
 let ada: TestAccount
@@ -348,7 +354,8 @@ describe('the schema', () => {
     const [{ pid } = { pid: 0 }] = await test.service.app.db.rows<{ pid: number }>(lasting)
     expect(await found()).toEqual(['table_locked'])
     const { stdout } = await doctor()
-    expect(stdout).toMatch(new RegExp(`process ${pid} \\(.*\\) has locked role_grant for \\d+ s`))
+    const holder = `process ${pid} \\(.*\\), whose transaction began \\d+ s ago`
+    expect(stdout).toMatch(new RegExp(`A lock on role_grant is held by the server ${holder}\\.`))
     expect(stdout).toContain(`select pg_terminate_backend(${pid})`)
     // Users without the rights of pg_read_all_stats are told less about the sessions of others.
     const bare = new URL(test.databaseUrl)
@@ -358,10 +365,29 @@ describe('the schema', () => {
     await db(sql`grant select on all tables in schema cellkeep to bare`)
     const told = await doctor({ CELLKEEP_DATABASE_URL: bare.href })
     const { username } = new URL(test.databaseUrl)
-    expect(told.stdout).toContain(`process ${pid} (user ${username}) has locked role_grant.`)
-    await owner.commit()
+    expect(told.stdout).toContain(`role_grant is held by the server process ${pid} (user ${username}).`)
+    await owner.query(`prepare transaction 'it''s half done'`)
+    const prepared =
+      /by the prepared transaction 'it''s half done' \(user \w+\), prepared \d+ s ago\. .*\n.*, or run `(.*?)`/
+    await expect.poll(async () => (await doctor()).stdout, { timeout: 30_000 }).toMatch(prepared)
+    await owner.query(prepared.exec((await doctor()).stdout)?.[1] ?? '')
     await owner.close()
     expect(await found()).toEqual([])
+  })
+
+  it('no table that is named because somebody waits for one of its rows', async () => {
+    const [owner, waiting] = [await rival(test.databaseUrl), await rival(test.databaseUrl)]
+    const lock = 'select from account for update'
+    await owner.begin(lock)
+    const begun = waiting.begin(lock)
+    const isLong = sql`select from pg_stat_activity where datname = current_database()
+      and wait_event_type = 'Lock' and clock_timestamp() - xact_start > interval '2 seconds'`
+    await expect.poll(() => test.service.app.db.rows(isLong), { timeout: 30_000 }).toHaveLength(1)
+    expect(await found()).toEqual([])
+    await owner.commit()
+    await begun
+    await waiting.commit()
+    await Promise.all([owner.close(), waiting.close()])
   })
 
   it('no database yet', async () => {

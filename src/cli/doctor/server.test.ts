@@ -42,7 +42,7 @@ const set = (name: string, value: string) =>
 // An autoanalyze between two statements of a test would change the counts of tables and indexes.
 await set('autovacuum_naptime', `'1d'`)
 
-it('commits that wait for no standby, and those that wait for one that is away', async () => {
+it('commits that wait for no standby, and those that wait for one that is away or frozen', async () => {
   await eventually(['replication_asynchronous'])
   await set('synchronous_standby_names', `'standby'`)
   await eventually([])
@@ -56,6 +56,16 @@ it('commits that wait for no standby, and those that wait for one that is away',
     .poll(async () => (await doctor(['doctor'])).stdout)
     .toMatch(/synchronous_commit .* is off.*\n.*and the settings of the role and the database/)
   await run('alter role current_user reset synchronous_commit')
+  await eventually([])
+  await standby.freeze()
+  const writer = new pg.Client(test.databaseUrl)
+  await writer.connect()
+  const written = writer.query('update cellkeep.bootstrap_lock set bootstrapped = true')
+  await eventually(['no_synchronous_standby'])
+  expect((await doctor(['doctor'])).stdout).toMatch(/confirms nothing: a commit has been waiting for \d+ s/)
+  await standby.thaw()
+  await written
+  await writer.end()
   await eventually([])
   await standby.stop()
   await eventually(['no_synchronous_standby'])

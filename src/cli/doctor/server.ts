@@ -18,6 +18,8 @@ export async function serverFindings(db: Database, opened: Opened): Promise<Find
       array(select sync_state from pg_stat_replication r where state = 'streaming'
         and not exists (select from pg_replication_slots s where s.active_pid = r.pid and slot_type = 'logical')) as standbys,
       pg_has_role('pg_read_all_stats', 'usage') as sees_standbys,
+      (select extract(epoch from clock_timestamp() - min(query_start))::float8 from pg_stat_activity
+        where wait_event = 'SyncRep' and clock_timestamp() - query_start > interval '2 seconds') as unconfirmed_s,
       (select greatest(age(datfrozenxid), mxid_age(datminmxid)) from pg_database
         where datname = current_database()) as age,
       server_timeline() as timeline,
@@ -62,6 +64,8 @@ type Server = {
   standbys: string[]
   /** False: the database user lacks the right to see standbys, so an empty list means nothing. */
   sees_standbys: boolean
+  /** How long a commit has been waiting for a standby; null if none has for more than 2 s. */
+  unconfirmed_s: number | null
   age: number
   timeline: string | null
   known_timeline: string | null
@@ -95,7 +99,8 @@ function durability({ fsync, full_page_writes, synchronous_commit }: Server): Fi
 }
 
 function replication(server: Server): Finding[] {
-  const { standbys, sees_standbys, wants_synchronous, synchronous_commit, timeline, known_timeline } = server
+  const { standbys, sees_standbys, unconfirmed_s, wants_synchronous } = server
+  const { synchronous_commit, timeline, known_timeline } = server
   const findings: Finding[] = []
   const waits = synchronous_commit !== 'local' && synchronous_commit !== 'off'
   if (standbys.length > 0 && !(wants_synchronous && waits))
@@ -106,11 +111,13 @@ function replication(server: Server): Finding[] {
         'Set synchronous_mode in Patroni, or synchronous_standby_names without it, with synchronous_commit = on. Or accept the loss.',
     })
   const isConfirmed = standbys.some((state) => state === 'sync' || state === 'quorum')
-  if (wants_synchronous && waits && sees_standbys && !isConfirmed)
+  if (wants_synchronous && waits && sees_standbys && (!isConfirmed || unconfirmed_s !== null))
     findings.push({
       finding: 'no_synchronous_standby',
-      what: 'No standby of synchronous_standby_names is connected, so every mutation waits until it times out.',
-      remedy: 'Start a standby. To let writes go on without one until then, empty synchronous_standby_names.',
+      what: isConfirmed
+        ? `A standby of synchronous_standby_names is connected, but confirms nothing: a commit has been waiting for ${Math.round(unconfirmed_s ?? 0)} s. Mutations wait until they time out.`
+        : 'No standby of synchronous_standby_names is connected, so every mutation waits until it times out.',
+      remedy: `${isConfirmed ? 'Repair the standby, or the network to it' : 'Start a standby'}. To let writes go on without one until then, empty synchronous_standby_names.`,
     })
   if (timeline !== null && known_timeline !== null && timeline < known_timeline)
     findings.push({

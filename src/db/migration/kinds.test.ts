@@ -9,6 +9,7 @@ import { silentLog } from '../../log/log.ts'
 import { startBackgroundSteps } from './background.ts'
 import { costliest, effectsOf, strongest } from './effects.ts'
 import { migrate, withClient } from './migrate.ts'
+import { blockerText } from './patience.ts'
 import { planned } from './plan.ts'
 import { type MigrationStatus, statusOf } from './status.ts'
 import { isOlder, readSteps } from './steps.ts'
@@ -181,7 +182,7 @@ test('a step that does not get its lock holds up nobody for long, and names who 
     reason: 'migration_lock_timeout',
     exitCode: 3,
     message: expect.stringMatching(
-      /9001_wide .* 3 tries; the server process \d+ \(a long report\) .* for \d+ s/,
+      /9001_wide .* 3 tries; it was held by the server process \d+ \(a long report\), whose transaction began \d+ s ago: let that end, or run `select pg_terminate_backend\(\d+\)`/,
     ),
   })
   // A writer that waited behind one try goes on before the next.
@@ -191,6 +192,30 @@ test('a step that does not get its lock holds up nobody for long, and names who 
   expect((await later).applied).toEqual(['9001_wide'])
   isOver = true
   await writing
+})
+
+test('a prepared transaction, which has no process, is named with what ends it', async () => {
+  const { connection, directory, client, status } = await planted({
+    '9001_index': index,
+    '9002_wide': 'alter table made add column wide integer',
+  })
+  const ending = `rollback prepared 'it''s half done'`
+  const named = /^the prepared transaction 'it''s half done' \(user \w+\), prepared \d+ s ago$/
+  await client.query(`begin; update made set n = n where id = 1; prepare transaction 'it''s half done'`)
+  const indexing = migrate(connection, { directory, mode: 'run' })
+  await expect
+    .poll(async () => (await status()).runners[0]?.waits_for.map(blockerText))
+    .toEqual([expect.stringMatching(named)])
+  await client.query(ending)
+  await indexing
+  writeSteps(directory, { '9003_wider': 'alter table made add column wider integer' })
+  await client.query(`begin; select from made; prepare transaction 'it''s half done'`)
+  const patience = { lockMs: 300, tries: 3, pauseMs: [50, 100] } as const
+  await expect(migrate(connection, { directory, patience })).rejects.toMatchObject({
+    message: expect.stringContaining(`: let that end, or run \`${ending}\`. Then`),
+  })
+  await client.query(ending)
+  expect((await migrate(connection, { directory })).applied).toEqual(['9003_wider'])
 })
 
 /** Runs all steps in a process of its own, which the test kills or stops. */

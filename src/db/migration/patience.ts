@@ -49,8 +49,8 @@ export async function patiently<T>(runner: Runner, work: (client: pg.Client) => 
 const isBlocked = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && ['55P03', '40P01'].includes(error.code ?? '')
 
-/** A server process in the way of another, and the age of its transaction. */
-export type Blocker = { pid: number; application: string; seconds: number }
+/** A transaction in the way of others. It is of a server process or, if it has a `gid`, prepared and of no process. */
+export type Blocker = { pid: number | null; gid: string | null; application: string; seconds: number | null }
 type Watch = { seen(): Blocker | undefined; end(): Promise<void> }
 
 /** Polls for the blocking process, because it can no longer be found after the timeout. */
@@ -79,16 +79,39 @@ async function watchBlockers({ client, connect, patience: { lockMs } }: Runner):
 /** Names a session of `pg_stat_activity`, which hides most about the sessions of others from an ordinary user. */
 export const whoOf = `coalesce(nullif(application_name, ''), backend_type, 'user ' || usename)`
 
-/** The processes that block a server process, oldest transaction first. */
+/** Joins a row `l` of `pg_locks` with the prepared transaction that holds the lock; it also holds one on its own id. */
+export const preparedOf: string = `(pg_locks own join pg_prepared_xacts p on p.transaction = own.transactionid)
+  on l.pid is null and own.pid is null and own.virtualtransaction = l.virtualtransaction`
+
+/** What blocks a server process, oldest transaction first. */
 export const blockersOf: string = `
-  select pid, ${whoOf} as application,
+  select pid, null as gid, ${whoOf} as application,
          extract(epoch from clock_timestamp() - coalesce(xact_start, backend_start))::float8 as seconds
-    from pg_stat_activity where pid = any(pg_blocking_pids($1)) order by xact_start nulls last`
+    from pg_stat_activity where pid = any(pg_blocking_pids($1))
+  union
+  select null, p.gid, 'user ' || p.owner, extract(epoch from clock_timestamp() - p.prepared)::float8
+    from pg_locks w join pg_locks l on l.granted and (l.locktype, l.database, l.relation, l.transactionid)
+           is not distinct from (w.locktype, w.database, w.relation, w.transactionid)
+    join ${preparedOf}
+   where w.pid = $1 and not w.granted and 0 = any(pg_blocking_pids($1))
+  order by seconds desc nulls last`
+
+export function blockerText({ pid, gid, application, seconds }: Blocker): string {
+  const who =
+    gid === null
+      ? `the server process ${pid} (${application})`
+      : `the prepared transaction ${pg.escapeLiteral(gid)} (${application})`
+  if (seconds === null) return who
+  return `${who}, ${gid === null ? 'whose transaction began' : 'prepared'} ${Math.round(seconds)} s ago`
+}
+
+/** The statement that ends it. */
+export const endingOf = ({ pid, gid }: Blocker): string =>
+  gid === null ? `select pg_terminate_backend(${pid})` : `rollback prepared ${pg.escapeLiteral(gid)}`
 
 function lockText({ at, patience: { tries } }: Runner, blocker: Blocker | undefined): string {
   const who = blocker
-    ? `the server process ${blocker.pid} (${blocker.application}) has held it for ${Math.round(blocker.seconds)} s: ` +
-      `let it end, or run \`select pg_terminate_backend(${blocker.pid})\``
+    ? `it was held by ${blockerText(blocker)}: let that end, or run \`${endingOf(blocker)}\``
     : 'another session held it'
   return `${at} did not get its lock in ${tries} tries; ${who}. Then run \`cellkeep migrate\` again: the steps before it are done.`
 }
