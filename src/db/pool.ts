@@ -136,7 +136,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
   const take = async (): Promise<Slot> => {
     const began = performance.now()
     try {
-      return await slots.take()
+      return await slots.take(currentWork()?.isRoute)
     } finally {
       addTime(currentWork(), 'db_wait_ms', began)
     }
