@@ -105,6 +105,22 @@ it('near the limit any number of concurrent clones and creations wait for each o
   expect((await usage(ada, node)).counted).toMatchObject({ cells: 1 + 12 * 6 + 12 })
 })
 
+it('near the limit a clone gets its turn among writers that never pause', async () => {
+  const own = { max_account_bytes: 200_000_000, limit_account: null, limit_cell_create: null }
+  await using node = await testService(own)
+  const ada = await node.account()
+  const { cell } = await create(ada)
+  let isDone = false
+  const writers = Array.from({ length: 4 }, async () => {
+    while (!isDone) await create(ada)
+  })
+  const outcomes: string[] = []
+  for (let n = 0; n < 3; n++) outcomes.push(await reasonOf(ada.client.cell_clone({ source_id: cell.id })))
+  isDone = true
+  await Promise.all(writers)
+  expect(outcomes).toEqual(['ok', 'ok', 'ok'])
+})
+
 it('calls that store hundreds of cells each, in methods of the application, do not exceed a max together', async () => {
   const go = Promise.withResolvers<void>()
   let written = 0

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { type Queryable, type Sql, sql } from '../db/db.ts'
+import { type Queryable, type Sql, sql, turnOf } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 
 /** What an account stores, or what a write adds to it. */
@@ -194,9 +194,12 @@ export async function storeWithin<T>(
   const limits = limitsOf(write)
   if (stored !== undefined || limits.length === 0) return stored
   const { account_id, amount, quota } = write
-  // Locks the row until the end of the transaction. With an older snapshot this is a serialization conflict.
+  // Locks the row until the end of the transaction, after the clones whose turn it is. With an older snapshot this is a
+  // serialization conflict.
   await db.run(sql`
-    insert into cell_usage (account_id, shard, cells, bytes) values (${account_id}::uuid, 0, 0, 0) ${addUp}`)
+    insert into cell_usage (account_id, shard, cells, bytes)
+    select ${account_id}::uuid, 0, 0, 0 from (select pg_advisory_xact_lock(${turnOf(account_id)})) as turn
+    ${addUp}`)
   const rest = (limit: keyof Amount): number =>
     amount.cells > 1 && (quota[limit] ?? 0) > cellsUnderWay[limit] ? cellsUnderWay[limit] : 0
   const margin = { cells: rest('cells'), bytes: rest('bytes') }

@@ -97,7 +97,7 @@ export async function mutateAtOnce<T>(
         })
         return await run(app, tx, { rows, ...mutator, caller }, work)
       },
-      { snapshot, repeat },
+      { snapshot, repeat, account_id: subject.account_id },
     )
     if ('refused' in outcome) throw outcome.refused
     return outcome.result

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { reasonOf } from '../../test/helpers/outcome.ts'
+import { ownLocks } from '../../test/helpers/own-locks.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { scenario, type TestAccount, type TestService, testService } from '../testing/index.ts'
@@ -118,6 +119,27 @@ describe('a transaction of the consumer', () => {
     expect(await reasonOf(done)).toBe(outcome)
     const tally = await db.rows<{ n: number }>(sql`select n from tally`)
     expect([runs, tally]).toEqual([expected, [{ n: conflicts + (outcome === 'ok' ? 100 : 0) }]])
+  })
+
+  it.each(['ok', 'error'])('of a snapshot that others conflicted with keeps no lock: %s', async (ending) => {
+    const { db } = test.service.app
+    await db.run(sql`create table if not exists tally (n int)`)
+    await db.run(sql`insert into tally values (0)`)
+    const turns = () =>
+      db.rows(sql`select from ${sql.raw(ownLocks)} locks where locktype = 'advisory' and objsubid = 1`)
+    let runs = 0
+    const own = { ...options, account_id: ada.id, snapshot: true }
+    const done = test.service.transaction(own, async (tools) => {
+      await tools.db.rows(sql`select from tally`)
+      if (runs++ === 0) await db.run(sql`update tally set n = n + 1`)
+      else expect(await turns()).toHaveLength(1)
+      await tools.db.run(sql`update tally set n = n + 100`)
+      if (ending === 'error') throw new Error('late')
+    })
+    if (ending === 'error') await expect(done).rejects.toThrow('late')
+    else await done
+    expect(runs).toBe(2)
+    await expect.poll(turns).toEqual([])
   })
 
   it('is not begun inside another, and says how to join it', async () => {

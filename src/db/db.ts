@@ -83,5 +83,5 @@ export { LastFailed } from './held.ts'
 export type { JoinedRead } from './joined.ts'
 export type { Queryable, ReadOnly } from './pool.ts'
 export { briefly, type SharedWrite, type Stored } from './shared-write.ts'
-export type { Transaction } from './transaction.ts'
+export { type Transaction, turnOf } from './transaction.ts'
 export { type Sql, sql }

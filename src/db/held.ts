@@ -54,15 +54,24 @@ export type Held = {
    * be committed.
    */
   readonly overdue: Promise<never>
-  /** Ends the transaction. */
+  /** Sends COMMIT or ROLLBACK. */
+  end(client: Slot, command: 'commit' | 'rollback'): Promise<{ command: string }>
+  /** Gives the connection back. */
   release(isBroken: boolean): void
+}
+
+type HoldOptions = {
+  level: string
+  isNameless: boolean
+  /** Takes advisory locks for the session, before BEGIN. */
+  lock: Sql | undefined
 }
 
 /**
  * A transaction that takes its connection with its first statement, so that work without statements occupies none. The
  * connection is destroyed when the transaction exceeds its time limit.
  */
-export function hold(pool: Pool, level: string, isNameless: boolean): Held {
+export function hold(pool: Pool, { level, isNameless, lock }: HoldOptions): Held {
   let slot: Slot | undefined
   let taken: Promise<Slot> | undefined
   let isOverdue = false
@@ -81,6 +90,7 @@ export function hold(pool: Pool, level: string, isNameless: boolean): Held {
     slot = await pool.connect()
     slot.isNameless = isNameless
     timer = limit()
+    if (lock) void pool.send(slot, lock).catch(asError)
     return slot
   }
   const held: Held = {
@@ -96,6 +106,14 @@ export function hold(pool: Pool, level: string, isNameless: boolean): Held {
     },
     isOverdue: () => isOverdue,
     overdue: overdue.promise,
+    end: (client, command) => {
+      held.isEnded = true
+      const ended = pool.command(client, command)
+      // Sent together, so that no pause of this process holds the locks. Without a connection there are none.
+      if (lock)
+        pool.command(client, 'select pg_advisory_unlock_all()').catch(() => client.end().catch(asError))
+      return ended
+    },
     release: (isBroken) => {
       held.isEnded = true
       clearTimeout(timer)
@@ -142,7 +160,7 @@ export const afterSending = (error: unknown): unknown =>
   isUnsent(error) ? refused(error) : afterCommit(error)
 
 /** Runs the work; if it or BEGIN fails, rolls back and releases the connection. */
-export async function run<R>(pool: Pool, held: Held, work: () => Promise<R>): Promise<R> {
+export async function run<R>(held: Held, work: () => Promise<R>): Promise<R> {
   const { isOverdue, release } = held
   const own = { isOpen: true }
   try {
@@ -160,7 +178,7 @@ export async function run<R>(pool: Pool, held: Held, work: () => Promise<R>): Pr
       isOverdue() ||
       replaced !== undefined ||
       (client !== undefined &&
-        (await pool.command(client, 'rollback').then(
+        (await held.end(client, 'rollback').then(
           () => false,
           () => true,
         )))
@@ -174,13 +192,12 @@ export async function run<R>(pool: Pool, held: Held, work: () => Promise<R>): Pr
 }
 
 /** Commits, and resolves to what the last statement answered. */
-export async function commit(pool: Pool, held: Held, sent: Sent | undefined): Promise<Answer | undefined> {
+export async function commit(held: Held, sent: Sent | undefined): Promise<Answer | undefined> {
   const { begun, isOverdue, release } = held
   if (begun === undefined) return release(false) as undefined
   const client = await held.client()
-  held.isEnded = true
   try {
-    const ended = await confirmed(client, () => pool.command(client, 'commit'))
+    const ended = await confirmed(client, () => held.end(client, 'commit'))
     const answer = await sent?.answer
     // After a failed statement COMMIT resolves too, but with ROLLBACK as its command tag.
     if (ended.command === 'ROLLBACK')

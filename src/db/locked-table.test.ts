@@ -34,3 +34,23 @@ it('reads of a locked table hold up no credentials, nor the readiness', async ()
   await owner.end()
   expect((await Promise.all(held)).map(({ status }) => status)).toEqual([200, 200, 200])
 })
+
+it('people sign in while calls on a locked table hold all connections of the pool', async () => {
+  const max = test.service.app.config.database_pool_max
+  const [bob, { username, password }] = await Promise.all([test.account(), test.account()])
+  const owner = new pg.Client(test.databaseUrl)
+  await owner.connect()
+  await owner.query('begin; lock table cell in access exclusive mode')
+  // Too large to share a statement.
+  const data = { text: 'x'.repeat(9_000) }
+  const held = [ada, bob].flatMap(({ client }) =>
+    Array.from({ length: max }, () => client.try.cell_create({ data })),
+  )
+  await expect.poll(() => db.load()).toMatchObject({ open: max, idle: 0 })
+  for (let n = 0; n < 3; n++) await test.client().account.login({ username, password })
+  expect(db.load().open).toBe(max + 1)
+
+  await owner.query('rollback')
+  await owner.end()
+  await Promise.all(held)
+})

@@ -86,6 +86,8 @@ export type Pool = {
   /** The same for the handler of a method. */
   pointOfMethod<T>(query: Sql, shared?: string): Promise<T[]>
   load(): { open: number; idle: number; waiting: number }
+  /** Behind a pooler in transaction mode. */
+  isPooled: boolean
   primary: Primary
   receiving: Receiving
   noteLostName(error: unknown): void
@@ -134,7 +136,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
   const take = async (): Promise<Slot> => {
     const began = performance.now()
     try {
-      return await slots.take()
+      return await slots.take(currentWork()?.isRoute)
     } finally {
       addTime(currentWork(), 'db_wait_ms', began)
     }
@@ -235,6 +237,7 @@ export function openPool(options: DatabaseOptions, clock: Clock): Pool {
     point: reader.point,
     pointOfMethod: reader.pointOfMethod,
     load: slots.load,
+    isPooled,
     primary,
     receiving,
     noteLostName,

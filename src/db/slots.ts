@@ -19,20 +19,30 @@ export type Slot = pg.Client & {
 }
 
 type Slots = {
-  /** The connection that was used last, else a new one, else the next to be given back. */
-  take(): Promise<Slot>
+  /**
+   * The connection that was used last, else a new one, else the next to be given back. If that takes long, those that
+   * `mayExceed` the max share one more.
+   */
+  take(mayExceed?: boolean): Promise<Slot>
   idle(): pg.Client | undefined
   isBusy(): boolean
   load(): { open: number; idle: number; waiting: number }
   close(): Promise<void>
 }
 
-type Waiter = { resolve(slot: Slot | Promise<Slot>): void; reject(error: unknown): void; since: number }
+type Waiter = {
+  resolve(slot: Slot | Promise<Slot>): void
+  reject(error: unknown): void
+  since: number
+  mayExceed: boolean
+}
 type SlotsOptions = { max: number; waitMs: number; onOpen(slot: Slot): void; onError(error: unknown): void }
 
 /** How long a call waits while all connections are in use. */
 const busyMs = 5_000
 const idleMs = 30_000
+/** After this wait the connections seem to be stuck, as on a locked table. */
+const stuckMs = 300
 /** Max connections being opened at once, so that they do not overwhelm a new primary. */
 const openingMax = 4
 
@@ -48,6 +58,8 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
   const used = new Set<Slot>()
   const waiting: Waiter[] = []
   let opening = 0
+  /** One above the max while a waiter may exceed it. */
+  let openMax = max
   let closing: PromiseWithResolvers<void> | undefined
 
   const lend = (slot: Slot): Slot => {
@@ -68,7 +80,8 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
       return
     }
     primary.alive()
-    const next = waiting.shift()
+    const at = used.size < max ? 0 : waiting.findIndex(({ mayExceed }) => mayExceed)
+    const [next] = at < 0 ? [] : waiting.splice(at, 1)
     if (next) next.resolve(certain(slot))
     else idle.push({ slot, since: performance.now() })
   }
@@ -80,7 +93,7 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
       if (isFit) return slot
       used.delete(slot)
       drop(slot)
-      return take()
+      return take(used.size >= max)
     })
   }
   const adopt = (client: pg.Client): Slot => {
@@ -106,7 +119,10 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
     return slot
   }
   const grow = (): void => {
-    while (waiting.length > opening && opening < openingMax && used.size + idle.length + opening < max) {
+    // One above the max was left idle, and a used one has ended since.
+    const spare = waiting.length > 0 && used.size < max ? idle.pop() : undefined
+    if (spare) waiting.shift()?.resolve(certain(spare.slot))
+    while (waiting.length > opening && opening < openingMax && used.size + idle.length + opening < openMax) {
       opening += 1
       void primary.connect().then(
         (client) => {
@@ -135,17 +151,19 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
       const { slot } = idle.shift() as { slot: Slot }
       drop(slot)
     }
+    const isStuck = waiting.some(({ mayExceed, since }) => mayExceed && performance.now() - since > stuckMs)
+    openMax = isStuck ? max + 1 : max
     grow()
   }, 100).unref()
 
-  const take = async (): Promise<Slot> => {
+  const take = async (mayExceed = false): Promise<Slot> => {
     if (closing) throw unavailable(new Error('the pool is closed'))
-    const free = idle.pop()
+    const free = mayExceed || used.size < max ? idle.pop() : undefined
     if (free) return certain(free.slot)
     primary.enter()
     try {
       return await new Promise<Slot>((resolve, reject) => {
-        waiting.push({ resolve, reject, since: performance.now() })
+        waiting.push({ resolve, reject, since: performance.now(), mayExceed })
         grow()
       })
     } finally {

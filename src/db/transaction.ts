@@ -48,6 +48,8 @@ export type TransactionOptions = {
   snapshot?: boolean | undefined
   /** False: the work never runs a second time. */
   repeat?: boolean | undefined
+  /** Of a snapshot: the account whose `turnOf` it takes after a conflict. */
+  account_id?: string | null | undefined
 }
 type Work<T> = (tx: Transaction) => Promise<T>
 type Last = Parameters<Transaction['beforeCommit']>
@@ -63,6 +65,14 @@ const snapshotRepeatsMax = 8
  */
 const turn = sql`lock table cell_usage in share update exclusive mode`
 
+/**
+ * The key of an advisory lock that writers of an account take before a row that they all change. Writers without a pause
+ * would make every attempt of a snapshot conflict, so its turn includes this lock. Unlike LOCK, the function takes the
+ * snapshot before it waits, so it is called before BEGIN.
+ */
+export const turnOf = (account_id: string): Sql =>
+  sql`hashtextextended(${`cellkeep turn ${account_id.toLowerCase()}`}, 0)`
+
 export function createTransactions(pool: Pool) {
   /** True from a last statement that failed and undid its transaction until the next one that succeeds. */
   let isLastFailing = false
@@ -70,13 +80,15 @@ export function createTransactions(pool: Pool) {
 
   return async <T>(
     work: Work<T>,
-    { snapshot = false, repeat = true }: TransactionOptions = {},
+    { snapshot = false, repeat = true, account_id }: TransactionOptions = {},
   ): Promise<T> => {
     if (enclosing.getStore()?.isOpen)
       throw new Error(
         'A transaction is already open, and another would wait for its locks. Work with its `db`, or join it: pass ' +
           '`within`, the argument of its work or the second argument of the handler.',
       )
+    // A pooler in transaction mode may give the session that holds the lock to another client.
+    const locks = account_id && !pool.isPooled
     const level = snapshot ? 'repeatable read' : 'read committed'
     let isCareful = isLastFailing || !repeat
     let isNameless = false
@@ -89,6 +101,7 @@ export function createTransactions(pool: Pool) {
           isCareful,
           isNameless,
           isInTurn,
+          lock: isInTurn && locks ? sql`select pg_advisory_lock(${turnOf(account_id)})` : undefined,
           share,
           carefully,
           sendLast: isCareful ? carefully : withCommit,
@@ -152,6 +165,7 @@ type How = {
   isCareful: boolean
   isNameless: boolean
   isInTurn: boolean
+  lock: Sql | undefined
   share: Share
   carefully: SendLast
   sendLast: SendLast
@@ -160,7 +174,7 @@ type How = {
 /** Runs the work in a transaction, commits it, then runs the effects. */
 async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
   const { level, isCareful } = how
-  const held = hold(pool, level, how.isNameless)
+  const held = hold(pool, how)
   const effects: Effect[] = []
   const lasts: Last[] = []
   // Without getters: V8 gives each object that is written down with one a shape of its own.
@@ -187,7 +201,7 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
     },
   }
   try {
-    const [result, client] = await run(pool, held, async () => {
+    const [result, client] = await run(held, async () => {
       if (how.isInTurn) await tx.run(turn)
       const result = await work(tx)
       return [result, lasts.length > 0 ? await begin(held) : undefined] as const
@@ -199,7 +213,7 @@ async function attempt<T>(pool: Pool, work: Work<T>, how: How): Promise<T> {
       sent = sending instanceof Promise ? await sending : sending
       answers.push(sent.answer)
     }
-    await commit(pool, held, sent)
+    await commit(held, sent)
     for (const [nth, answer] of (await Promise.all(answers)).entries()) lasts[nth]?.[1](answer)
     for (const effect of effects) await runEffect(pool, effect)
     return result

@@ -5,6 +5,7 @@ import { guardCredential } from '../core/guards.ts'
 import type { Attempt, Route, RouteHold, RouteLimiters } from '../core/route.ts'
 import { refusal, tellOutcome } from '../errors.ts'
 import type { Hold, Limiters } from '../limits/limiters.ts'
+import { noteRoute } from '../observe/work.ts'
 import { badTextIssue, toIssues } from '../wire/issues.ts'
 import { withRules } from '../wire/rules.ts'
 import {
@@ -29,6 +30,7 @@ export async function runRoute(
 ): Promise<EdgeReply> {
   const { sessionCookie } = app
   const { carriers, ip } = info
+  noteRoute()
   try {
     // the credential is present, its type and scope fit
     const caller =

@@ -24,6 +24,8 @@ export type Work = {
   /** Names its statements: a method, a route, a job. */
   readonly site: string
   readonly fields: RequestFields
+  /** It serves a REST route, such as a sign-in, which must not wait for methods that hold the whole pool. */
+  isRoute: boolean
   /** How many of its statements are under way, and since when there is one. */
   running: number
   runningSince: number
@@ -32,7 +34,7 @@ export type Work = {
 const works = new AsyncLocalStorage<Work>()
 
 export const inWork = <T>({ site, fields }: Pick<Work, 'site' | 'fields'>, run: () => T): T =>
-  works.run({ site, fields, running: 0, runningSince: 0 }, run)
+  works.run({ site, fields, isRoute: false, running: 0, runningSince: 0 }, run)
 export const currentWork = (): Work | undefined => works.getStore()
 export const siteOf = (work: Work | undefined): string => work?.fields.rpc_method ?? work?.site ?? 'other'
 
@@ -54,6 +56,11 @@ function endTime(work: Work | undefined): void {
 export function noteRepeat(): void {
   const fields = currentWork()?.fields
   if (fields) fields.attempts = (fields.attempts ?? 1) + 1
+}
+
+export function noteRoute(): void {
+  const work = currentWork()
+  if (work) work.isRoute = true
 }
 
 export function noteTarget(target: 'primary' | 'replica'): void {
