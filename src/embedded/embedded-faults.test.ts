@@ -107,6 +107,18 @@ test('a database that is killed under its serving process comes back at the same
   expect(await alive(pids)).toEqual([])
 })
 
+test('a database whose socket is deleted under its serving process is reached again', async () => {
+  const path = await dataDir()
+  const child = await startChild({ dataDir: path })
+  await write(child.connection, 1)
+  const [server] = await serverProcesses(path)
+  await rm(join(path, 'socket'), { recursive: true })
+  await answers(child.connection).toEqual([{ n: 1 }])
+  expect((await serverProcesses(path))[0]).not.toBe(server)
+  await child.close()
+  expect(await serverProcesses(path)).toEqual([])
+})
+
 test('a stop while the database is being restarted leaves nothing running', async () => {
   const path = await dataDir()
   const child = await startChild({ dataDir: path })

@@ -1,3 +1,5 @@
+import { stat } from 'node:fs/promises'
+import { join as pathOf } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type pg from 'pg'
 import { StartError } from '../errors.ts'
@@ -10,9 +12,12 @@ import {
   disconnect,
   type Held,
   PostgresFailure,
+  postmasterPid,
+  socketName,
   stopPostgres,
 } from './postgres-process.ts'
 import { boundLog, openServer } from './server.ts'
+import { socketDirectory } from './socket.ts'
 import { sharedUser } from './user.ts'
 
 export type EmbeddedOptions = {
@@ -143,6 +148,7 @@ async function supervise(session: Session): Promise<void> {
   const closed = aborted(closing)
   const bounding = setInterval(() => boundLog(place.logFile).catch(() => {}), 600_000)
   bounding.unref()
+  const reaching = keepReachable(session)
   while (!closing.aborted) {
     await Promise.race([session.held?.ended, closed])
     if (closing.aborted) break
@@ -163,6 +169,41 @@ async function supervise(session: Session): Promise<void> {
     }
   }
   clearInterval(bounding)
+  await reaching
+}
+
+const socketCheckMs = 5000
+
+/**
+ * Stops a server whose socket has been deleted, so that `supervise` starts it again: connections that are open work on,
+ * but no new one reaches it. A server left behind by a deleted data dir does this to the next one at the same path.
+ */
+async function keepReachable({ place, options, closing }: Session): Promise<void> {
+  const { dataDir, db, socketDir, user } = place
+  const isGone = (): Promise<boolean> =>
+    stat(pathOf(socketDir, socketName)).then(
+      () => false,
+      (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
+    )
+  for (;;) {
+    await delay(socketCheckMs, undefined, { signal: closing, ref: false }).catch(() => {})
+    if (closing.aborted) return
+    // Without its pid it is being started or stopped, or its data dir is gone, which the server notices itself.
+    if (!(await isGone()) || (await postmasterPid(db)) === undefined) continue
+    try {
+      if ((await socketDirectory(dataDir, user)) !== socketDir) continue
+      options.log.error(
+        { event: 'embedded_db', data_dir: dataDir },
+        'the socket of the embedded database is gone',
+      )
+      await stopPostgres(db)
+    } catch (error) {
+      options.log.error(
+        { event: 'embedded_db', err: error, data_dir: dataDir },
+        'embedded database is unreachable',
+      )
+    }
+  }
 }
 
 /** How long to wait for a server that is recovering from a crash before giving up stopping it properly. */

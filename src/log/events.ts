@@ -39,7 +39,7 @@ export const logEvents = {
   effect_failed:
     'Something to be done after a commit failed; the change itself is made. If the stack shows a handler of yours, correct it.',
   embedded_db:
-    'The embedded database ended, or cannot be started or stopped. `db.log` in the data directory says why.',
+    'The embedded database ended, its socket is gone, or it cannot be started or stopped. `db.log` in the data directory says why.',
   job_aborted:
     'A periodic job of this node stopped early; this node or another continues it at the next turn.',
   last_used:
