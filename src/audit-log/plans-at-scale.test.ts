@@ -43,6 +43,7 @@ afterAll(() => test.close())
 type Input = NonNullable<Parameters<TestAccount['client']['audit_log_list']>[0]>
 const work = (input: Input): Promise<Work> =>
   workOf(test.databaseUrl, () => admin.client.audit_log_list(input))
+const rareOfCommon = { account_id: common, event_type: 'rare' }
 const middle = async () => (await admin.client.audit_log_list({ since_seq: rows / 2, limit: 1 })).next_cursor
 
 /** The entries that each branch reads, and the rows of the page. */
@@ -76,6 +77,22 @@ describe(`among ${rows} audit rows`, () => {
       }
     },
   )
+
+  it.each<[what: string, input: Input]>([
+    ['of a common account and a rare type', { account_id: common, event_type: 'rare' }],
+    ['of a common account and several rare types', { account_id: common, event_types: ['rare', 'unknown'] }],
+    ['of a common actor and a rare account', { actor_id: common, account_id: rare }],
+    ['of a rare actor and a common account', { actor_id: rare, account_id: common }],
+    ['of refusals of a common account', { account_id: common, outcome: 'failure' }],
+    ['of a common cell and a rare type', { cell_id: common, event_type: 'rare' }],
+    ['of a rare cell and a common type', { cell_id: rare, event_type: 'common' }],
+    ['of a common account and a rare type, oldest first', { ...rareOfCommon, since_seq: 0 }],
+    ['of a common account and a rare type of a period', { ...rareOfCommon, from: later(-100) }],
+  ])('a page %s reads the rows of its rarest filter', async (_what, input) => {
+    const { scanned, rows: read } = await work({ ...input, limit: 50 })
+    expect(scanned).toEqual([])
+    expect(read.audit_log ?? 0).toBeLessThanOrEqual(2 * 60)
+  })
 
   it.each<[what: string, input: Input]>([
     ['newest first', { from: later(20_000), to: later(20_100) }],
@@ -123,5 +140,10 @@ describe(`among ${rows} audit rows`, () => {
       // Two branches of 8000 rows, the rows kept of them, and a hundred at each edge.
       expect(read.audit_log).toBeLessThanOrEqual(5 * 3 * 8000 + 6 * 100)
     }
+    const combined = await workOf(test.databaseUrl, () =>
+      admin.client.audit_log_activity({ ...period, ...rareOfCommon }),
+    )
+    expect(combined.scanned).toEqual([])
+    expect(combined.rows.audit_log).toBeLessThanOrEqual(60 + 6 * 100)
   })
 })
