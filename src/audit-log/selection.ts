@@ -35,26 +35,38 @@ export async function selection(
   { event_types, outcome, account_id, actor_id, cell_id }: AuditFilter,
   stretch: Stretch,
 ): Promise<Selection> {
-  // Literals, so that the planner can use the partial indexes of failures.
   const ofOutcome = outcome ? [sql`outcome = ${sql.raw(`'${outcome}'`)}`] : []
   const candidates: Candidate[] = [
     cell_id && [{ sources: [{ cell_id }], filter: ofCell(cell_id) }],
     actor_id && [either('actor_id', actor_id)],
     account_id && [either('account_id', account_id)],
     event_types && [
-      { sources: [ofType(event_types)], filter: sql`event_type = any(${[...event_types]}::text[])` },
+      {
+        sources: [ofType(event_types)],
+        filter: sql`${unindexed('event_type')} = any(${[...event_types]}::text[])`,
+      },
     ],
     // The types have an index of failures too.
     outcome === 'failure' && !event_types && [{ sources: [undefined], filter: sql`true` }],
   ].flatMap((one) => one || [])
-  const source = await fewest(db, candidates, stretch, ofOutcome)
-  const others = candidates.filter((one) => one !== source).map(({ filter }) => filter)
-  return { sources: source?.sources ?? [undefined], filters: [...ofOutcome, ...others] }
+  const { sources } = (await fewest(db, candidates, stretch, ofOutcome)) ?? whole
+  const filters = candidates.filter((one) => one.sources !== sources).map(({ filter }) => filter)
+  if (outcome)
+    filters.unshift(...(sources.some(hasFailures) ? ofOutcome : [sql`${unindexed('outcome')} = ${outcome}`]))
+  return { sources, filters }
 }
+
+const whole: Candidate = { sources: [undefined], filter: sql`true` }
+
+/**
+ * As an expression, so that no plan reads all rows of a type, or all failures, for the rows of another source. For the
+ * same reason accounts and actors are compared with arrays: a list would be two conditions with an index each.
+ */
+const unindexed = (column: 'event_type' | 'outcome'): Sql => sql`(${sql.raw(column)} || '')`
 
 const either = (what: 'account_id' | 'actor_id', id: string): Candidate => ({
   sources: ([what, `target_${what}`] as const).map((column) => ({ column, values: sql`array[${id}::uuid]` })),
-  filter: sql`${id}::uuid in (${sql.raw(what)}, ${sql.raw(`target_${what}`)})`,
+  filter: sql`${id}::uuid = any(array[${sql.raw(what)}, ${sql.raw(`target_${what}`)}])`,
 })
 
 /** By the timeline, which ends with its cell; the log keeps the rows. */
@@ -74,7 +86,12 @@ async function fewest(
   if (candidates.length < 2) return candidates[0]
   const max = sql.raw(comparedMax)
   const counted = candidates.map(({ sources }) => {
-    const entries = sources.map((source) => walk(source, stretch, hasOutcome(source) ? ofOutcome : [], max))
+    const entries = sources.map((source) =>
+      source === undefined
+        ? // Without an order: a generic plan would read and sort all failures.
+          sql`(select seq from audit_log where ${sql.join([...ofOutcome, inside(sql`seq`, stretch)], ' and ')} limit ${max})`
+        : walk(source, stretch, hasFailures(source) ? ofOutcome : [], max),
+    )
     return sql`(
       select count(*)::int from (select from (${sql.join(entries, ' union all ')}) entry limit ${max}) counted)`
   })
@@ -84,8 +101,8 @@ async function fewest(
   return candidates[counts.indexOf(Math.min(...counts))]
 }
 
-/** Whether the index of a source has failures apart. */
-const hasOutcome = (source: Source): boolean =>
+/** Whether there is an index of the failures of a source. A literal lets the planner use it. */
+const hasFailures = (source: Source): boolean =>
   source === undefined || ('column' in source && source.column === 'event_type')
 
 /** Rows of any of these types; other rows are not scanned. */
