@@ -66,8 +66,8 @@ async function* rowsOf(db: Database, filter: z.output<typeof Filter>): AsyncGene
   const position = await numberForReading(db)
   const reads = db.replicas?.reads() ?? db.readOnly
   const { event_type, until_seq = seqEnd - 1, ...others } = filter
-  const selected = selection({ ...others, event_types: event_type ? [event_type] : null })
   const all: Stretch = { direction: 'asc', from: filter.since_seq ?? 0, to: until_seq + 1 }
+  const selected = await selection(reads, { ...others, event_types: event_type ? [event_type] : null }, all)
   for (const part of partsOf(all, position))
     for (let { from } = part; ; ) {
       const rest = { ...part, from }

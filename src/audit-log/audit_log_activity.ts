@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { numberForReading } from '../audit/numbering.ts'
+import { numberForReading, seqEnd } from '../audit/numbering.ts'
 import { query } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
 import { Int, Timestamp } from '../wire/types.ts'
-import { filterInput, filterOf, refuseEmpty } from './filter.ts'
+import { filterInput, filterOf, refuseEmpty, within } from './filter.ts'
 import { numbersOf, selection } from './selection.ts'
 
 const bucketsMax = 200
@@ -48,10 +48,12 @@ export const audit_log_activity = query({
           ),
         ],
       })
-    return { from, to, bucket_s, buckets, selected: selection(filterOf(input)) }
+    return { from, to, bucket_s, buckets, filter: filterOf(input) }
   },
-  async handler({ from, to, bucket_s, buckets, selected }, { app, db }) {
+  async handler({ from, to, bucket_s, buckets, filter }, { app, db }) {
     await numberForReading(app.db)
+    const { stretch } = await within(db, { from, to }, { direction: 'desc', from: 0, to: seqEnd })
+    const selected = await selection(db, filter, stretch)
     const size = sizeOf(buckets)
     const numbers = numbersOf(
       selected,

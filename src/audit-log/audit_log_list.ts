@@ -31,7 +31,9 @@ export const audit_log_list = query({
     return { filter, period, place: openAuditPage(app, 'audit_log_list', bound, place) }
   },
   async handler({ filter, period, place: { page, offset, ...stretch } }, { app, db }) {
-    const narrowed = await within(db, period, { stretch, selected: selection(filter) })
-    return await readAuditPage(app, db, { page, offset, ...narrowed.stretch }, narrowed.selected)
+    const narrowed = await within(db, period, stretch)
+    const { sources, filters } = await selection(db, filter, narrowed.stretch)
+    const selected = { sources, filters: [...filters, ...narrowed.times] }
+    return await readAuditPage(app, db, { page, offset, ...narrowed.stretch }, selected)
   },
 })

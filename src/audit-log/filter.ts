@@ -5,7 +5,7 @@ import { type Queryable, type Sql, sql } from '../db/db.ts'
 import { refusal } from '../errors.ts'
 import { issue } from '../wire/issues.ts'
 import { Uuid } from '../wire/types.ts'
-import type { AuditFilter, Selection } from './selection.ts'
+import type { AuditFilter } from './selection.ts'
 
 const typesMax = 50
 
@@ -50,13 +50,13 @@ const slack = sql`interval '1 minute'`
 /** How many rows just inside a bound are examined to judge whether its number can be right. */
 const judges = 10
 
-/** Narrows a stretch to the numbers that rows of a period can have, and a selection to its rows. */
-export async function within(
+/** Narrows a stretch to the numbers that rows of a period can have; `times` are the conditions for its rows. */
+export async function within<S extends Stretch>(
   db: Pick<Queryable, 'one'>,
   { from = null, to = null }: Period,
-  { stretch, selected }: { stretch: Stretch; selected: Selection },
-): Promise<{ stretch: Stretch; selected: Selection }> {
-  if (from === null && to === null) return { stretch, selected }
+  stretch: S,
+): Promise<{ stretch: S; times: Sql[] }> {
+  if (from === null && to === null) return { stretch, times: [] }
   const nearest = (bound: Sql, order: 'asc' | 'desc', count: number): Sql => sql`(
     select seq from audit_log where ${bound} order by created_at ${sql.raw(order)} limit ${sql.raw(count)})`
   const outermost = (which: 'min' | 'max', rows: Sql): Sql =>
@@ -72,7 +72,7 @@ export async function within(
   const highest = after !== null && (last === null || after > last) ? after : seqEnd
   // An expression, so that no plan reads the whole period by the index on the time and sorts it.
   const time = sql`(created_at + interval '0')`
-  const bounds = [
+  const times = [
     ...(from === null ? [] : [sql`${time} >= ${from}::timestamptz`]),
     ...(to === null ? [] : [sql`${time} < ${to}::timestamptz`]),
   ]
@@ -82,6 +82,6 @@ export async function within(
       from: Math.max(stretch.from, lowest),
       to: Math.min(stretch.to, highest),
     },
-    selected: { ...selected, filters: [...selected.filters, ...bounds] },
+    times,
   }
 }

@@ -10,6 +10,7 @@ const rows = 50_000
 const began = '2026-01-01T00:00:00.000Z'
 const later = (seconds: number) => new Date(Date.parse(began) + seconds * 1000).toISOString()
 const common = '00000000-0000-4000-8000-000000000001'
+const some = '00000000-0000-4000-8000-000000000003'
 const rare = '00000000-0000-4000-8000-000000000002'
 let test: TestService
 let admin: TestAccount
@@ -18,10 +19,10 @@ beforeAll(async () => {
   admin = await test.account({ roles: ['admin'] })
   // Nine tenths belong to one account and one type; the rare rows are at the far end of every walk.
   await auditRows(test, rows, {
-    event_type: sql`case when i <= 30 then 'role_grant_revoke' when i <= 60 then 'rare' when i % 10 = 0
+    event_type: sql`case when i <= 30 then 'role_grant_revoke' when i <= 60 then 'rare' when i % 8 = 0
       then 'role_grant_create' else 'common' end`,
-    outcome: sql`case when i <= 30 then 'failure' else 'success' end`,
-    account_id: sql`case when i <= 60 then ${rare}::uuid else ${common}::uuid end`,
+    outcome: sql`case when i <= 30 or i % 20 = 0 then 'failure' else 'success' end`,
+    account_id: sql`case when i <= 60 then ${rare}::uuid when i % 7 = 0 then ${some}::uuid else ${common}::uuid end`,
     actor_id: sql`case when i <= 60 then ${rare}::uuid else ${common}::uuid end`,
     target_actor_id: sql`case when i % 3 = 0 then ${common}::uuid when i = 5 then ${rare}::uuid end`,
     cell_ids: sql`case when i % 2 = 0 then array[${common}::uuid] when i = 5 then array[${rare}::uuid] end`,
@@ -43,6 +44,7 @@ afterAll(() => test.close())
 type Input = NonNullable<Parameters<TestAccount['client']['audit_log_list']>[0]>
 const work = (input: Input): Promise<Work> =>
   workOf(test.databaseUrl, () => admin.client.audit_log_list(input))
+const rareOfCommon = { account_id: common, event_type: 'rare' }
 const middle = async () => (await admin.client.audit_log_list({ since_seq: rows / 2, limit: 1 })).next_cursor
 
 /** The entries that each branch reads, and the rows of the page. */
@@ -76,6 +78,23 @@ describe(`among ${rows} audit rows`, () => {
       }
     },
   )
+
+  it.each<[what: string, input: Input]>([
+    ['of a common account and a rare type', { account_id: common, event_type: 'rare' }],
+    ['of a common account and several rare types', { account_id: common, event_types: ['rare', 'unknown'] }],
+    ['of a common actor and a rare account', { actor_id: common, account_id: rare }],
+    ['of a rare actor and a common account', { actor_id: rare, account_id: common }],
+    ['of refusals of a rare account', { account_id: rare, outcome: 'failure' }],
+    ['of refusals of a common account', { account_id: common, outcome: 'failure' }],
+    ['of a common cell and a rare type', { cell_id: common, event_type: 'rare' }],
+    ['of a rare cell and a common type', { cell_id: rare, event_type: 'common' }],
+    ['of a common account and a rare type, oldest first', { ...rareOfCommon, since_seq: 0 }],
+    ['of a common account and a rare type of a period', { ...rareOfCommon, from: later(-100) }],
+  ])('a page %s reads the rows of its rarest filter', async (_what, input) => {
+    const { scanned, rows: read } = await work({ ...input, limit: 50 })
+    expect(scanned).toEqual([])
+    expect(read.audit_log ?? 0).toBeLessThanOrEqual(2 * 60)
+  })
 
   it.each<[what: string, input: Input]>([
     ['newest first', { from: later(20_000), to: later(20_100) }],
@@ -123,5 +142,31 @@ describe(`among ${rows} audit rows`, () => {
       // Two branches of 8000 rows, the rows kept of them, and a hundred at each edge.
       expect(read.audit_log).toBeLessThanOrEqual(5 * 3 * 8000 + 6 * 100)
     }
+    const combined = await workOf(test.databaseUrl, () =>
+      admin.client.audit_log_activity({ ...period, ...rareOfCommon }),
+    )
+    expect(combined.scanned).toEqual([])
+    expect(combined.rows.audit_log).toBeLessThanOrEqual(60 + 6 * 100)
+  })
+
+  it.each<Pick<Input, 'account_id' | 'actor_id' | 'event_type' | 'outcome'>>([
+    { account_id: common, event_type: 'common' },
+    { account_id: common, event_type: 'role_grant_create' },
+    { account_id: common, outcome: 'failure' },
+    { account_id: rare, outcome: 'failure' },
+    { account_id: some, event_type: 'role_grant_create' },
+    { actor_id: common, account_id: common, event_type: 'common' },
+  ])('activity of %j in many buckets reads no row of another bucket', async (filter) => {
+    const buckets = 50
+    const { scanned, rows: read } = await workOf(test.databaseUrl, () =>
+      admin.client.audit_log_activity({
+        from: later(0),
+        to: later(rows),
+        bucket_s: rows / buckets,
+        ...filter,
+      }),
+    )
+    expect(scanned).toEqual([])
+    expect(read.audit_log).toBeLessThanOrEqual(3 * rows + (buckets + 1) * 100)
   })
 })

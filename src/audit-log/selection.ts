@@ -1,5 +1,5 @@
 import { inside, type Stretch } from '../audit/numbering.ts'
-import { type Sql, sql } from '../db/db.ts'
+import { type Queryable, type Sql, sql } from '../db/db.ts'
 
 /** The rows with one of these values in an indexed column, or in the timeline of a cell; undefined: the whole log. */
 type Source =
@@ -23,30 +23,87 @@ export type AuditFilter = {
   cell_id?: string | null | undefined
 }
 
-/** The narrowest filter is the source, and the others judge its rows. */
-export function selection({ event_types, outcome, account_id, actor_id, cell_id }: AuditFilter): Selection {
-  const either = (what: 'account_id' | 'actor_id', id: string) => ({
-    sources: ([what, `target_${what}`] as const).map((column) => ({
-      column,
-      values: sql`array[${id}::uuid]`,
-    })),
-    filter: sql`${id}::uuid in (${sql.raw(what)}, ${sql.raw(`target_${what}`)})`,
-  })
-  const wanted = [
-    cell_id && { sources: [{ cell_id }], filter: sql`true` },
-    actor_id && either('actor_id', actor_id),
-    account_id && either('account_id', account_id),
-    event_types && {
-      sources: [ofType(event_types)],
-      filter: sql`event_type = any(${[...event_types]}::text[])`,
-    },
-  ].filter((one) => !!one)
-  const [narrowest = { sources: [undefined] }, ...others] = wanted
-  const filters = others.map(({ filter }) => filter)
-  // A literal, so that the planner can use the partial index of failures.
-  if (outcome) filters.unshift(sql`outcome = ${sql.raw(`'${outcome}'`)}`)
-  return { sources: narrowest.sources, filters }
+/** A filter with an index: its rows are found by the sources or, if another filter finds them, judged by `filter`. */
+type Candidate = { sources: readonly Source[]; filter: Sql }
+
+/**
+ * The filter with the fewest rows is the source, and the others judge its rows: an account may have a third of the log
+ * and no row of the type that is asked for.
+ */
+export async function selection(
+  db: Pick<Queryable, 'one'>,
+  { event_types, outcome, account_id, actor_id, cell_id }: AuditFilter,
+  stretch: Stretch,
+): Promise<Selection> {
+  const ofOutcome = outcome ? [sql`outcome = ${sql.raw(`'${outcome}'`)}`] : []
+  const candidates: Candidate[] = [
+    cell_id && [{ sources: [{ cell_id }], filter: ofCell(cell_id) }],
+    actor_id && [either('actor_id', actor_id)],
+    account_id && [either('account_id', account_id)],
+    event_types && [
+      {
+        sources: [ofType(event_types)],
+        filter: sql`${unindexed('event_type')} = any(${[...event_types]}::text[])`,
+      },
+    ],
+    // The types have an index of failures too.
+    outcome === 'failure' && !event_types && [{ sources: [undefined], filter: sql`true` }],
+  ].flatMap((one) => one || [])
+  const { sources } = (await fewest(db, candidates, stretch, ofOutcome)) ?? whole
+  const filters = candidates.filter((one) => one.sources !== sources).map(({ filter }) => filter)
+  if (outcome)
+    filters.unshift(...(sources.some(hasFailures) ? ofOutcome : [sql`${unindexed('outcome')} = ${outcome}`]))
+  return { sources, filters }
 }
+
+const whole: Candidate = { sources: [undefined], filter: sql`true` }
+
+/**
+ * As an expression, so that no plan reads all rows of a type, or all failures, for the rows of another source. For the
+ * same reason accounts and actors are compared with arrays: a list would be two conditions with an index each.
+ */
+const unindexed = (column: 'event_type' | 'outcome'): Sql => sql`(${sql.raw(column)} || '')`
+
+const either = (what: 'account_id' | 'actor_id', id: string): Candidate => ({
+  sources: ([what, `target_${what}`] as const).map((column) => ({ column, values: sql`array[${id}::uuid]` })),
+  filter: sql`${id}::uuid = any(array[${sql.raw(what)}, ${sql.raw(`target_${what}`)}])`,
+})
+
+/** By the timeline, which ends with its cell; the log keeps the rows. */
+const ofCell = (cell_id: string): Sql => sql`(
+  select true from audit_cell c where c.cell_id = ${cell_id}::uuid and c.seq = audit_log.seq)`
+
+/** Rows that are counted to compare filters; reading so many takes a few milliseconds. */
+const comparedMax = 5000
+
+/** The candidate with the fewest rows in a stretch; where all have many, the first. */
+async function fewest(
+  db: Pick<Queryable, 'one'>,
+  candidates: readonly Candidate[],
+  stretch: Stretch,
+  ofOutcome: readonly Sql[],
+): Promise<Candidate | undefined> {
+  if (candidates.length < 2) return candidates[0]
+  const max = sql.raw(comparedMax)
+  const counted = candidates.map(({ sources }) => {
+    const entries = sources.map((source) =>
+      source === undefined
+        ? // Without an order: a generic plan would read and sort all failures.
+          sql`(select seq from audit_log where ${sql.join([...ofOutcome, inside(sql`seq`, stretch)], ' and ')} limit ${max})`
+        : walk(source, stretch, hasFailures(source) ? ofOutcome : [], max),
+    )
+    return sql`(
+      select count(*)::int from (select from (${sql.join(entries, ' union all ')}) entry limit ${max}) counted)`
+  })
+  const { counts } = await db.one<{ counts: number[] }>(
+    sql`select array[${sql.join(counted, ', ')}] as counts`,
+  )
+  return candidates[counts.indexOf(Math.min(...counts))]
+}
+
+/** Whether there is an index of the failures of a source. A literal lets the planner use it. */
+const hasFailures = (source: Source): boolean =>
+  source === undefined || ('column' in source && source.column === 'event_type')
 
 /** Rows of any of these types; other rows are not scanned. */
 export const ofTypes = (...types: string[]): Selection => ({ sources: [ofType(types)], filters: [] })
