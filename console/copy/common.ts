@@ -39,6 +39,7 @@ export const words = {
   again_in: (seconds: number) =>
     `Again in ${seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`}`,
   more_rows: 'Show more',
+  look_back: 'Look further back',
   more_of: (n: number, left: number) => `Show ${numbers.format(n)} more of ${numbers.format(left)}`,
   counting: 'Counting what this affects',
   type_name: (name: string) => `Type ${name} to confirm`,
