@@ -77,6 +77,40 @@ it('a dialog names the request under which the log says why it failed', async ()
   await page.getByRole('dialog').getByRole('alert').getByText(request_id).waitFor()
 })
 
+it('a count that could not be read before a change says so, and can be tried again', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace', roles: ['editor'] })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
+  const page = await person(test, ada.cookie)
+  const error = { code: -32000, message: 'no', data: { reason: 'internal_error', outcome: 'unknown' } }
+  await page.route('**/api/rpc', async (route) => {
+    const { id, method } = route.request().postDataJSON() as { id: number; method: string }
+    if (!/_preview$|_explain$/.test(method)) return route.continue()
+    await route.fulfill({ status: 500, json: { jsonrpc: '2.0', id, error } })
+  })
+  for (const path of [
+    '/admin/me',
+    `/admin/people/${grace.id}?dialog=delete`,
+    `/admin/people/${grace.id}`,
+    `/admin/cells/${cell.id}?dialog=delete`,
+    `/admin/cells/${cell.id}?dialog=clone`,
+  ]) {
+    await page.goto(path)
+    if (!path.includes('dialog')) await page.getByRole('button', { name: /^End editor|^Delete my/ }).click()
+    const alert = page
+      .getByRole('dialog')
+      .getByRole('alert')
+      .filter({ hasText: 'The connection to the database' })
+    await alert.waitFor()
+    // Nothing was changed, and nothing is being counted.
+    expect(await page.getByRole('dialog').innerText(), path).not.toMatch(/Check whether|Counting/)
+  }
+  await page.unroute('**/api/rpc')
+  await page.getByRole('dialog').getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('dialog').getByText('Copies 1 cell').waitFor()
+  expect(await page.getByRole('dialog').getByRole('alert').filter({ visible: true }).count()).toBe(0)
+})
+
 it('what is typed while a cell is saved stays, and is saved next', async () => {
   const ada = await test.account({ username: 'ada' })
   const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
