@@ -100,6 +100,14 @@ it('a role for a person with several actors is for one of them; a scoped admin i
   const { actors } = await ada.client.admin_account_get({ account_id: grace.id })
   expect(actors.find(({ id }) => id === night)?.role_grants).toMatchObject([{ role: 'teacher' }])
   expect(actors.find(({ id }) => id === grace.actor_id)?.role_grants).toMatchObject([{ role: 'admin' }])
+
+  await page.getByRole('button', { name: 'Give role' }).click()
+  await page.getByRole('combobox', { name: 'Role' }).selectOption('teacher')
+  const holds = page.getByRole('dialog').getByText('Already holds it')
+  await page.getByRole('combobox', { name: 'For the actor' }).selectOption('Night shift')
+  await holds.waitFor()
+  await page.getByRole('combobox', { name: 'For the actor' }).selectOption('grace')
+  await expect.poll(() => holds.count()).toBe(0)
 })
 
 it('offering again changes the offer that waits, and accepting one ends the others of that role', async () => {
