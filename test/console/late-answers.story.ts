@@ -77,6 +77,41 @@ it('a dialog names the request under which the log says why it failed', async ()
   await page.getByRole('dialog').getByRole('alert').getByText(request_id).waitFor()
 })
 
+it('a refusal stays with the session that it is about, and is told though its dialog was closed', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace' })
+  await test.sessions.create(grace.id)
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/people/${grace.id}/sessions`)
+  const { letGo } = await holdBack(page, 'admin_session_revoke')
+  const dialog = page.getByRole('dialog')
+  const end = dialog.getByRole('button', { name: 'End session' })
+  await page.getByRole('button', { name: /^End / }).first().click()
+  await end.click()
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: /^End / }).last().click()
+  await end.waitFor()
+  expect(await end.getAttribute('aria-busy')).toBeNull()
+  letGo({ reason: 'service_unavailable', outcome: 'unknown' })
+  await toast(page, 'Check whether it was done before you repeat it.')
+  expect(await dialog.getByRole('alert').filter({ visible: true }).count()).toBe(0)
+
+  await page.goto('/admin/me/sessions')
+  const { promise: isClosed, resolve: closed } = Promise.withResolvers<void>()
+  await page.route('**/api/rpc', async (route) => {
+    const { method } = route.request().postDataJSON() as { method: string }
+    if (method !== 'account_session_revoke_all') return route.fallback()
+    await isClosed
+    await route.abort()
+  })
+  await page.getByRole('button', { name: 'Sign out everywhere' }).click()
+  await dialog.getByRole('button', { name: 'Sign out everywhere' }).click()
+  await page.keyboard.press('Escape')
+  await expect.poll(() => dialog.count()).toBe(0)
+  closed()
+  await toast(page, 'The server did not answer. Check whether it was done before you repeat it.')
+})
+
 it('a count that could not be read before a change says so, and can be tried again', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const grace = await test.account({ username: 'grace', roles: ['editor'] })
