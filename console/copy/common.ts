@@ -33,6 +33,7 @@ export const words = {
   skip: 'Skip to content',
   removed_actor: 'removed actor',
   find_person: 'Start typing a name',
+  paste_actor: 'Paste the id of an actor',
   remove: (what: string) => `Remove ${what}`,
   copy_id: (id: string) => `Copy the id ${id}`,
   request: (id: string) => `Request ${id}`,
