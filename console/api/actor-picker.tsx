@@ -8,12 +8,22 @@ import { isAdmin, type Session, signedIn } from './session.ts'
  * their own roles.
  */
 export const ActorPicker = (props: { label: string; value: string; onChange(id: string): void }) => (
-  <Picker {...props} find={find} placeholder={words.find_person} />
+  <Picker {...props} find={find} placeholder={howToFind()} />
 )
 
+/** What to do in the field; without a scope there is nobody to search. */
+export const howToFind = (): string =>
+  isAdmin.value || ownScopes().length > 0 ? words.find_person : words.paste_actor
+
+/** The server searches at so many at once. */
+const scopesMax = 100
+const ownScopes = (): string[] => {
+  const own = (signedIn.value as Session).role_grants.flatMap(({ scope_id }) => scope_id ?? [])
+  return [...new Set(own)].slice(0, scopesMax)
+}
+
 async function find(query: string, signal: AbortSignal): Promise<Found[]> {
-  const own = (signedIn.peek() as Session).role_grants.flatMap(({ scope_id }) => scope_id ?? [])
-  const where = isAdmin.peek() ? {} : { scope_ids: [...new Set(own)] }
+  const where = isAdmin.peek() ? {} : { scope_ids: ownScopes() }
   const tried = await client.try.actor_search({ query, limit: 8, ...where }, { signal })
   if (!tried.ok) return []
   return tried.result.actors.map(({ id, username, display_name }) => ({

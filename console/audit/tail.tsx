@@ -6,7 +6,7 @@ import { Sentence } from '../api/event-rows.tsx'
 import { useRun } from '../api/run.ts'
 import { acting } from '../api/session.ts'
 import { audit } from '../copy/audit.ts'
-import { explain } from '../copy/errors.ts'
+import { explainRead } from '../copy/errors.ts'
 import { to } from '../lib/router.ts'
 import { clockTime, fullTime } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
@@ -109,7 +109,7 @@ export function Tail() {
           </Button>
         </span>
       </header>
-      <Fault text={resume.error && explain(resume.error)} />
+      <Fault text={resume.error && explainRead(resume.error)} />
       <div class="bar">
         <Field label={audit.only_with} type="search" value={sought} onInput={seek} />
         <Checkbox label={audit.read_out} checked={isRead} onChange={read} />

@@ -2,10 +2,9 @@ import { useState } from 'preact/hooks'
 import { useCount } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { cells } from '../copy/cells.ts'
-import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
 import { useDraft } from '../lib/draft.ts'
 import { go, to } from '../lib/router.ts'
+import { Counted, notCounted } from '../ui/counted.tsx'
 import { Checkbox, Field } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { toast } from '../ui/toast.tsx'
@@ -24,14 +23,17 @@ export function CloneCell({ got: { cell }, onClose }: DialogOf) {
   const submit = async (): Promise<void> => {
     const label = form.label.trim()
     const made = await clone.send({ source_id: cell.id, deep, ...(label && { with_data_patch: { label } }) })
-    if (made) go(to(`/cells/${made.cell.id}`), { isSaved: true })
+    if (!made) return
+    // So that Back does not ask for another.
+    onClose()
+    go(to(`/cells/${made.cell.id}`), { isSaved: true })
   }
   return (
     <FormDialog
       title={cells.clone}
       verb={cells.clone}
-      of={{ ...clone, error: clone.error ?? preview.error }}
-      disabled={!preview.data && (preview.error ? explain(preview.error) : words.counting)}
+      of={clone}
+      disabled={notCounted(preview)}
       onClose={onClose}
       isDirty={isDirty}
       onSubmit={() => preview.data && void submit()}
@@ -45,9 +47,7 @@ export function CloneCell({ got: { cell }, onClose }: DialogOf) {
         autofocus
       />
       <Checkbox label={cells.clone_deep} checked={deep} onChange={chooseDeep} />
-      <p aria-live="polite">
-        {preview.data ? cells.clone_about(preview.data) : !preview.error && words.counting}
-      </p>
+      <Counted of={preview}>{cells.clone_about}</Counted>
     </FormDialog>
   )
 }

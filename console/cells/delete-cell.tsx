@@ -1,9 +1,9 @@
 import { useCount } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { cellLabel, cells } from '../copy/cells.ts'
-import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { go, to } from '../lib/router.ts'
+import { Counted, notCounted } from '../ui/counted.tsx'
 import { Confirm } from '../ui/dialog.tsx'
 import { isTypable } from '../ui/text.tsx'
 import { toast } from '../ui/toast.tsx'
@@ -16,7 +16,6 @@ export function DeleteCell({ got: { cell }, onClose }: DialogOf) {
   const label = cellLabel(cell)
   const name = isTypable(label) ? label : cell.id.slice(0, 8)
   const counts = preview.data
-  const error = remove.error ?? preview.error
   const confirm = async (): Promise<void> => {
     if (await remove.send({ cell_id: cell.id })) go(to('/cells'))
   }
@@ -31,10 +30,10 @@ export function DeleteCell({ got: { cell }, onClose }: DialogOf) {
       onClose={onClose}
       isBusy={remove.isBusy}
       wait={remove.wait}
-      disabled={!counts && words.counting}
-      fault={error && explain(error)}
+      disabled={notCounted(preview)}
+      fault={remove.error && explain(remove.error)}
     >
-      <p>{counts ? cells.delete_about(counts) : words.counting}</p>
+      <Counted of={preview}>{cells.delete_about}</Counted>
     </Confirm>
   )
 }

@@ -15,34 +15,38 @@ export function LeaveCell({ got: { cell } }: PartProps) {
   const [isOpen, setOpen] = useState(false)
   const actor_id = (signedIn.value as Session).actor?.id ?? ''
   const explained = useCall('cell_access_explain', { cell_id: cell.id, actor_id })
+  const grant_id = explained.data?.reasons.find(({ via }) => via === 'actor_grant')?.cell_grant_id
+  if (!grant_id) return null
+  return (
+    <div>
+      <Button onClick={() => setOpen(true)}>{cells.leave}</Button>
+      {isOpen && <Leave label={cellLabel(cell)} grant_id={grant_id} onClose={() => setOpen(false)} />}
+    </div>
+  )
+}
+
+function Leave({ label, grant_id, onClose }: { label: string; grant_id: string; onClose(): void }) {
   const leave = useSend('cell_grant_revoke', {
     spoils: ['cell_list', 'cell_get', 'cell_access_explain'],
     done: ({ still_admitted }) => toast(still_admitted ? cells.left_partly : cells.left),
   })
-  const grant_id = explained.data?.reasons.find(({ via }) => via === 'actor_grant')?.cell_grant_id
-  if (!grant_id) return null
   const confirm = async (): Promise<void> => {
     const left = await leave.send({ grant_id })
     if (!left) return
-    setOpen(false)
+    onClose()
     if (!left.still_admitted) go(to('/cells'))
   }
   return (
-    <div>
-      <Button onClick={() => setOpen(true)}>{cells.leave}</Button>
-      {isOpen && (
-        <Confirm
-          title={cells.leave_question(cellLabel(cell))}
-          verb={cells.leave}
-          onConfirm={() => void confirm()}
-          onClose={() => setOpen(false)}
-          isBusy={leave.isBusy}
-          wait={leave.wait}
-          fault={leave.error && explain(leave.error)}
-        >
-          <p>{cells.leave_about}</p>
-        </Confirm>
-      )}
-    </div>
+    <Confirm
+      title={cells.leave_question(label)}
+      verb={cells.leave}
+      onConfirm={() => void confirm()}
+      onClose={onClose}
+      isBusy={leave.isBusy}
+      wait={leave.wait}
+      fault={leave.error && explain(leave.error)}
+    >
+      <p>{cells.leave_about}</p>
+    </Confirm>
   )
 }

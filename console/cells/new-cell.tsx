@@ -26,7 +26,10 @@ export function NewCell({ onClose }: { onClose(): void }) {
     if ('problems' in checked) return
     const data = label.trim() ? { label: label.trim(), ...checked.data } : checked.data
     const made = await create.send({ data, visibility, kind: kind.trim() || null })
-    if (made) go(to(`/cells/${made.cell.id}`), { isSaved: true })
+    if (!made) return
+    // So that Back does not ask for another.
+    onClose()
+    go(to(`/cells/${made.cell.id}`), { isSaved: true })
   }
   return (
     <FormDialog

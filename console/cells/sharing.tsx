@@ -1,12 +1,11 @@
 import { useId, useState } from 'preact/hooks'
 import { ActorName } from '../api/actor-name.tsx'
-import { ActorPicker } from '../api/actor-picker.tsx'
+import { ActorPicker, howToFind } from '../api/actor-picker.tsx'
 import type { Output } from '../api/client.ts'
 import { useCall, usePages } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { isAdmin } from '../api/session.ts'
 import { cells } from '../copy/cells.ts'
-import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { useDraft } from '../lib/draft.ts'
 import { Button } from '../ui/button.tsx'
@@ -205,7 +204,7 @@ function ShareForm({ cell_id }: { cell_id: string }) {
           kind="primary"
           isBusy={share.isBusy}
           wait={share.wait}
-          disabled={who === 'person' ? !actor_id && words.find_person : !role && cells.role_missing}
+          disabled={who === 'person' ? !actor_id && howToFind() : !role && cells.role_missing}
         >
           {cells.share}
         </Button>

@@ -10,7 +10,7 @@ export const inbox = {
   no_history: 'No offers yet',
   none_sent: 'No offers sent',
   none_sent_about: 'A role that you offer to somebody appears here, until it is answered and after.',
-  look_back: 'Look further back',
+  none_lately: 'You made none of the latest offers.',
   from: 'From',
   by: 'from',
   answer_by: 'answer by',

@@ -27,7 +27,6 @@ export const roles = {
   history_about: (n: number, isCut: boolean) =>
     isCut ? `Among the last ${number(n)} changes of roles.` : 'Among all changes of roles that are kept.',
   no_history: 'No changes of this role found.',
-  look_back: 'Look further back',
   whole_history: 'All changes of roles',
   counted: (n: number) => (n >= 1000 ? '1000 or more' : count(n, 'holder')),
   only_builtin:

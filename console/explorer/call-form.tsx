@@ -3,7 +3,7 @@ import { CellkeepError } from '../../src/client/client.ts'
 import { call, type Name } from '../api/client.ts'
 import { noticeEnd } from '../api/query.ts'
 import { acting, type Session, signedIn } from '../api/session.ts'
-import { explain } from '../copy/errors.ts'
+import { explain, explainRead } from '../copy/errors.ts'
 import { explorer } from '../copy/explorer.ts'
 import { useDraft } from '../lib/draft.ts'
 import { place, to } from '../lib/router.ts'
@@ -64,7 +64,7 @@ export function CallForm({ method, shapes }: { method: Method; shapes: Shapes })
     } catch (error) {
       if (!(error instanceof CellkeepError)) throw error
       noticeEnd(error)
-      done(error.data, explain(error))
+      done(error.data, changes ? explain(error) : explainRead(error))
     }
   }
   const submit = (): void => {

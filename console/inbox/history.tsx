@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
 import { ActorName } from '../api/actor-name.tsx'
 import type { Output } from '../api/client.ts'
 import { OfferState } from '../api/offer-state.tsx'
@@ -13,7 +14,7 @@ import { serverNow } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
 import { type Column, DataTable } from '../ui/data-table.tsx'
 import { shortId } from '../ui/id.tsx'
-import { Empty, Resource } from '../ui/resource.tsx'
+import { Empty, More, Resource } from '../ui/resource.tsx'
 import { Text } from '../ui/text.tsx'
 import { Time } from '../ui/time.tsx'
 import { toast } from '../ui/toast.tsx'
@@ -23,8 +24,8 @@ type Offer = Output<'role_grant_offer_history'>['offers'][number]
 /** Offers to the account and by its actors, with what became of them. */
 export function History() {
   const { account } = signedIn.value as Session
-  const names = useRecipients(account.id)
   const list = usePages('role_grant_offer_history', {}, ({ offers }) => offers)
+  const names = useRecipients(account.id, list)
   return (
     <Offers
       of={list}
@@ -48,20 +49,18 @@ export function History() {
 /** Those that the account made; one that waits for an answer can be retracted. */
 export function Sent() {
   const { account, actor } = signedIn.value as Session
-  const names = useRecipients(account.id)
   const list = usePages('role_grant_offer_history', {}, ({ offers }) =>
     offers.filter((one) => one.from_account_id === account.id),
   )
+  const names = useRecipients(account.id, list)
   const none = list.hasMore ? (
-    <Button isBusy={list.isFetching} onClick={list.more}>
-      {inbox.look_back}
-    </Button>
+    <p class="soft">{inbox.none_lately}</p>
   ) : (
     <Empty icon="send" title={inbox.none_sent}>
       {inbox.none_sent_about}
     </Empty>
   )
-  return (
+  const sent = (
     <Offers
       of={list}
       label={inbox.sent}
@@ -80,6 +79,13 @@ export function Sent() {
         },
       ]}
     />
+  )
+  // The table reads on as long as rows come, but a page may hold only offers of others.
+  return (
+    <>
+      {sent}
+      <More of={list} verb={words.look_back} />
+    </>
   )
 }
 
@@ -126,9 +132,12 @@ const became: readonly Column<Offer>[] = [
 
 type Names = ReadonlyMap<string | null, string | null>
 /** The audit log, which admins may read, names the accounts of the latest offers in one call; offers hold only ids. */
-function useRecipients(account_id: string): Names {
+function useRecipients(account_id: string, { data: offers }: Pages<Offer>): Names {
   const wanted = { account_id, event_types: ['role_grant_offer_create'], outcome: 'success' as const }
   const made = useCall('audit_log_list', { ...wanted, limit: 200 }, { enabled: isAdmin.value, fresh: true })
+  const newest = offers?.[0]?.offer_id
+  // An offer that was made in another window appears while this one is open.
+  useEffect(() => void (made.data && made.retry()), [newest])
   return new Map(made.data?.events.map((one) => [one.target_account_id, one.target_username]))
 }
 

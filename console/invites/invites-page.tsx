@@ -78,23 +78,28 @@ export default function InvitesPage() {
   )
 }
 
-function State({ invite: { claimed_at, claimed_by_username, expires_at } }: { invite: Invite }) {
+const isPast = ({ expires_at }: Invite): boolean =>
+  expires_at !== null && Date.parse(expires_at) <= serverNow()
+
+function State({ invite }: { invite: Invite }) {
+  const { claimed_at, claimed_by_username } = invite
   if (claimed_at)
     return (
       <Badge kind="ok">{claimed_by_username ? invites.used_by(claimed_by_username) : invites.used}</Badge>
     )
-  return expires_at && Date.parse(expires_at) <= serverNow() ? (
-    <Badge>{invites.ended}</Badge>
-  ) : (
-    <Badge kind="accent">{invites.waiting}</Badge>
-  )
+  return isPast(invite) ? <Badge>{invites.ended}</Badge> : <Badge kind="accent">{invites.waiting}</Badge>
 }
 
 function Actions({ invite }: { invite: Invite }) {
   const spoils = ['invite_list'] as const
   const remove = useSend('invite_delete', {
     spoils,
-    done: () => toast(invites.deleted, { label: words.undo, run: () => void undo(makeAgain) }),
+    // One that has ended cannot be made again.
+    done: () =>
+      toast(
+        invites.deleted,
+        isPast(invite) ? undefined : { label: words.undo, run: () => void undo(makeAgain) },
+      ),
   })
   const send = useSend('invite_send', {
     done: ({ link }) => {

@@ -1,9 +1,10 @@
 import { useCount } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { forgetSession, type Session, signedIn, tellTabs } from '../api/session.ts'
-import { deletion, words } from '../copy/common.ts'
+import { deletion } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { me } from '../copy/me.ts'
+import { Counted, notCounted } from '../ui/counted.tsx'
 import { Confirm } from '../ui/dialog.tsx'
 
 /** Counts what ends first, and requires that the name is typed. */
@@ -16,9 +17,8 @@ export function DeleteAccount({ onClose }: { onClose(): void }) {
       forgetSession()
     },
   })
-  const { counts, refusal } = preview.data ?? {}
+  const refusal = preview.data?.refusal
   const why = refusal ? explain({ reason: refusal, data: {}, status: 409 }) : null
-  const error = remove.error ?? preview.error
   return (
     <Confirm
       name={why ? null : username}
@@ -28,10 +28,10 @@ export function DeleteAccount({ onClose }: { onClose(): void }) {
       onClose={onClose}
       isBusy={remove.isBusy}
       wait={remove.wait}
-      disabled={why ?? (!counts && words.counting)}
-      fault={error && explain(error)}
+      disabled={why ?? notCounted(preview)}
+      fault={remove.error && explain(remove.error)}
     >
-      <p>{why ?? (counts ? deletion.counted(username, counts) : words.counting)}</p>
+      <Counted of={preview}>{({ counts }) => why ?? deletion.counted(username, counts)}</Counted>
     </Confirm>
   )
 }

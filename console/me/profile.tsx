@@ -5,6 +5,7 @@ import { server } from '../api/server.ts'
 import { type Session, signedIn } from '../api/session.ts'
 import { explain } from '../copy/errors.ts'
 import { me } from '../copy/me.ts'
+import { place, setQuery } from '../lib/router.ts'
 import { Button } from '../ui/button.tsx'
 import { Facts } from '../ui/facts.tsx'
 import { Fault } from '../ui/fault.tsx'
@@ -18,7 +19,7 @@ import { ChangeActorName, ChangeEmail, ChangeUsername } from './change-names.tsx
 import { ChangePassword } from './change-password.tsx'
 import { DeleteAccount } from './delete-account.tsx'
 
-type Open = 'username' | 'name' | 'email' | 'password' | 'delete' | null
+type Open = 'username' | 'name' | 'email' | null
 
 export function Profile() {
   const { features } = server
@@ -27,8 +28,12 @@ export function Profile() {
   })
   const { account, actor } = signedIn.value as Session
   const hasNone = useCall('account_sign_in_get', {}).data?.password === false
-  const [open, setOpen] = useState<Open>(null)
+  // In the address, so that what is typed is kept if the session ends.
+  const open = place.value.query.get('dialog')
+  const setOpen = (dialog: Open): void => setQuery({ dialog })
   const close = (): void => setOpen(null)
+  // Not in the address: the account that signs in next is not asked about its password or its end.
+  const [asked, ask] = useState<'password' | 'delete' | null>(null)
   return (
     <>
       <section class="section">
@@ -67,25 +72,23 @@ export function Profile() {
         <h2>{me.password_title}</h2>
         <p class="soft">{me.password_about(null)}</p>
         <div>
-          <Button onClick={() => setOpen('password')}>
-            {hasNone ? me.set_password : me.change_password}
-          </Button>
+          <Button onClick={() => ask('password')}>{hasNone ? me.set_password : me.change_password}</Button>
         </div>
       </section>
       <section class="section">
         <h2>{me.delete_title}</h2>
         <p class="soft">{me.delete_about}</p>
         <div>
-          <Button kind="danger" onClick={() => setOpen('delete')}>
+          <Button kind="danger" onClick={() => ask('delete')}>
             {me.delete}
           </Button>
         </div>
       </section>
-      {open === 'username' && <ChangeUsername onClose={close} />}
-      {open === 'name' && <ChangeActorName onClose={close} />}
-      {open === 'email' && <ChangeEmail onClose={close} />}
-      {open === 'password' && <ChangePassword isFirst={hasNone} onClose={close} />}
-      {open === 'delete' && <DeleteAccount onClose={close} />}
+      {open === 'username' && features.username_change && <ChangeUsername onClose={close} />}
+      {open === 'name' && features.actor_rename && actor && <ChangeActorName onClose={close} />}
+      {open === 'email' && features.mail && <ChangeEmail onClose={close} />}
+      {asked === 'password' && <ChangePassword isFirst={hasNone} onClose={() => ask(null)} />}
+      {asked === 'delete' && <DeleteAccount onClose={() => ask(null)} />}
     </>
   )
 }

@@ -13,13 +13,6 @@ export const showCodes = (codes: readonly string[] | null): void => {
 
 export function RecoveryCodes({ of }: SecurityProps) {
   const [isAsking, ask] = useState(false)
-  const create = useSend('account_recovery_codes_create', {
-    spoils: ['account_sign_in_get'],
-    done: ({ recovery_codes }) => showCodes(recovery_codes),
-  })
-  const confirm = async (): Promise<void> => {
-    if (await create.send({})) ask(false)
-  }
   return (
     <section class="section">
       <h2>{security.codes}</h2>
@@ -27,20 +20,31 @@ export function RecoveryCodes({ of }: SecurityProps) {
       <div>
         <Button onClick={() => ask(true)}>{security.codes_renew}</Button>
       </div>
-      {isAsking && (
-        <Confirm
-          title={security.codes_question}
-          verb={security.codes_renew}
-          kind="primary"
-          onConfirm={() => void confirm()}
-          onClose={() => ask(false)}
-          isBusy={create.isBusy}
-          wait={create.wait}
-          fault={create.error && explain(create.error)}
-        >
-          <p>{security.codes_replaced}</p>
-        </Confirm>
-      )}
+      {isAsking && <Renew onClose={() => ask(false)} />}
     </section>
+  )
+}
+
+function Renew({ onClose }: { onClose(): void }) {
+  const create = useSend('account_recovery_codes_create', {
+    spoils: ['account_sign_in_get'],
+    done: ({ recovery_codes }) => showCodes(recovery_codes),
+  })
+  const confirm = async (): Promise<void> => {
+    if (await create.send({})) onClose()
+  }
+  return (
+    <Confirm
+      title={security.codes_question}
+      verb={security.codes_renew}
+      kind="primary"
+      onConfirm={() => void confirm()}
+      onClose={onClose}
+      isBusy={create.isBusy}
+      wait={create.wait}
+      fault={create.error && explain(create.error)}
+    >
+      <p>{security.codes_replaced}</p>
+    </Confirm>
   )
 }

@@ -21,12 +21,6 @@ export function Sessions() {
   const sessions = useCall('account_session_list', {})
   const cap = useCall('registry_list', {}).data?.caps.max_sessions
   const [isAsking, ask] = useState(false)
-  const endAll = useSend('account_session_revoke_all', {
-    done: () => {
-      tellTabs('signed_out')
-      forgetSession()
-    },
-  })
   const all = sessions.data?.sessions ?? []
   return (
     <section class="section">
@@ -69,20 +63,30 @@ export function Sessions() {
           />
         )}
       </Resource>
-      {isAsking && (
-        <Confirm
-          title={me.sign_out_question}
-          verb={me.sign_out_everywhere}
-          onConfirm={() => void endAll.send({})}
-          onClose={() => ask(false)}
-          isBusy={endAll.isBusy}
-          wait={endAll.wait}
-          fault={endAll.error && explain(endAll.error)}
-        >
-          <p>{me.sign_out_consequences(all.length)}</p>
-        </Confirm>
-      )}
+      {isAsking && <EndAll count={all.length} onClose={() => ask(false)} />}
     </section>
+  )
+}
+
+function EndAll({ count, onClose }: { count: number; onClose(): void }) {
+  const end = useSend('account_session_revoke_all', {
+    done: () => {
+      tellTabs('signed_out')
+      forgetSession()
+    },
+  })
+  return (
+    <Confirm
+      title={me.sign_out_question}
+      verb={me.sign_out_everywhere}
+      onConfirm={() => void end.send({})}
+      onClose={onClose}
+      isBusy={end.isBusy}
+      wait={end.wait}
+      fault={end.error && explain(end.error)}
+    >
+      <p>{me.sign_out_consequences(count)}</p>
+    </Confirm>
   )
 }
 

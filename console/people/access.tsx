@@ -12,6 +12,7 @@ import { useDraft } from '../lib/draft.ts'
 import { to } from '../lib/router.ts'
 import { shortTime } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
+import { Counted, notCounted } from '../ui/counted.tsx'
 import { DataTable } from '../ui/data-table.tsx'
 import { type Concerned, Confirm } from '../ui/dialog.tsx'
 import { Fault } from '../ui/fault.tsx'
@@ -148,12 +149,10 @@ function EndRole({ grant, account, onClose }: { grant: RoleGrant; account: Conce
   const name = account.username
   const { form, set, isDirty } = useDraft(`end ${grant.id}`, { reason: '' })
   const found = useCount('role_grant_explain', { role_grant_id: grant.id })
-  const offers = found.data?.dependent_offers
   const revoke = useSend('role_grant_revoke', {
     spoils: spoiltByRole,
     done: () => toast(people.ended(grant.role)),
   })
-  const error = revoke.error ?? found.error
   const confirm = async (): Promise<void> => {
     const sent = { actor_id: grant.actor_id, role_grant_id: grant.id, reason: form.reason.trim() || null }
     if (await revoke.send(sent)) onClose()
@@ -168,11 +167,12 @@ function EndRole({ grant, account, onClose }: { grant: RoleGrant; account: Conce
       isDirty={isDirty}
       isBusy={revoke.isBusy}
       wait={revoke.wait}
-      disabled={offers === undefined && !found.error && words.counting}
-      fault={error && explain(error)}
+      // Ending it matters more than the count.
+      disabled={!found.error && notCounted(found)}
+      fault={revoke.error && explain(revoke.error)}
     >
       <p>{people.end_about(grant.role, name)}</p>
-      {!found.error && <p>{offers === undefined ? words.counting : people.end_offers(offers)}</p>}
+      <Counted of={found}>{({ dependent_offers }) => people.end_offers(dependent_offers)}</Counted>
       <TextArea
         label={people.end_reason(name)}
         value={form.reason}

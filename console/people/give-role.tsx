@@ -61,6 +61,7 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
   )
   const mode = role && !isHeld ? 'assign' : how
   const present = actors
+    .filter(({ id }) => !actorId || id === actorId)
     .flatMap(({ role_grants }) => role_grants)
     .find((one) => one.role === role && one.scope_id === scope_id)
   const isOffered = person.pending_offers.some(

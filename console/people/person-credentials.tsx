@@ -21,13 +21,6 @@ import type { PartProps } from './person-page.tsx'
 export function PersonSessions({ person: { account } }: PartProps) {
   const list = usePages('admin_session_list', { account_id: account.id }, ({ sessions }) => sessions)
   const [ending, setEnding] = useState<string | null>(null)
-  const end = useSend('admin_session_revoke', {
-    spoils: ['admin_session_list', 'admin_account_get'],
-    done: () => toast(people.session_ended),
-  })
-  const confirm = async (session_id: string): Promise<void> => {
-    if (await end.send({ session_id })) setEnding(null)
-  }
   return (
     <>
       <Resource of={list} empty={<p class="soft">{people.no_sessions}</p>}>
@@ -62,21 +55,34 @@ export function PersonSessions({ person: { account } }: PartProps) {
           />
         )}
       </Resource>
-      {ending && (
-        <Confirm
-          title={people.end_session_question(shortId(ending), account.username)}
-          whom={account}
-          verb={people.end_session}
-          onConfirm={() => void confirm(ending)}
-          onClose={() => setEnding(null)}
-          isBusy={end.isBusy}
-          wait={end.wait}
-          fault={end.error && explain(end.error)}
-        >
-          <p>{people.end_session_about}</p>
-        </Confirm>
-      )}
+      {ending && <EndSession session_id={ending} account={account} onClose={() => setEnding(null)} />}
     </>
+  )
+}
+
+type EndProps = { session_id: string; account: Concerned; onClose(): void }
+
+function EndSession({ session_id, account, onClose }: EndProps) {
+  const end = useSend('admin_session_revoke', {
+    spoils: ['admin_session_list', 'admin_account_get'],
+    done: () => toast(people.session_ended),
+  })
+  const confirm = async (): Promise<void> => {
+    if (await end.send({ session_id })) onClose()
+  }
+  return (
+    <Confirm
+      title={people.end_session_question(shortId(session_id), account.username)}
+      whom={account}
+      verb={people.end_session}
+      onConfirm={() => void confirm()}
+      onClose={onClose}
+      isBusy={end.isBusy}
+      wait={end.wait}
+      fault={end.error && explain(end.error)}
+    >
+      <p>{people.end_session_about}</p>
+    </Confirm>
   )
 }
 

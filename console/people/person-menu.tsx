@@ -5,6 +5,7 @@ import { deletion, words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
 import { people } from '../copy/people.ts'
 import { place, setQuery } from '../lib/router.ts'
+import { Counted, notCounted } from '../ui/counted.tsx'
 import { Confirm } from '../ui/dialog.tsx'
 import { Menu } from '../ui/menu.tsx'
 import { toast } from '../ui/toast.tsx'
@@ -94,9 +95,8 @@ function Delete({ person: { account }, onClose }: Props) {
     spoils,
     done: () => toast(people.account_deleted(account.username)),
   })
-  const { counts, refusal } = preview.data ?? {}
+  const refusal = preview.data?.refusal
   const why = refusal ? explain({ reason: refusal, data: {}, status: 409 }) : null
-  const error = remove.error ?? preview.error
   const name = account.username
   const confirm = async (): Promise<void> => {
     if (await remove.send({ account_id: account.id })) onClose()
@@ -111,10 +111,10 @@ function Delete({ person: { account }, onClose }: Props) {
       onClose={onClose}
       isBusy={remove.isBusy}
       wait={remove.wait}
-      disabled={why ?? (!counts && words.counting)}
-      fault={error && explain(error)}
+      disabled={why ?? notCounted(preview)}
+      fault={remove.error && explain(remove.error)}
     >
-      <p>{why ?? (counts ? deletion.counted(name, counts) : words.counting)}</p>
+      <Counted of={preview}>{({ counts }) => why ?? deletion.counted(name, counts)}</Counted>
     </Confirm>
   )
 }

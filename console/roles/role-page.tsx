@@ -9,7 +9,7 @@ import { DataTable } from '../ui/data-table.tsx'
 import { shortId } from '../ui/id.tsx'
 import { RowLink } from '../ui/link.tsx'
 import { Page } from '../ui/page.tsx'
-import { Empty, Resource } from '../ui/resource.tsx'
+import { Empty, More, Resource } from '../ui/resource.tsx'
 import { Text } from '../ui/text.tsx'
 import { Time, Until } from '../ui/time.tsx'
 import { GiveTo } from './give-to.tsx'
@@ -117,11 +117,7 @@ function History({ role }: { role: string }) {
           return rows.length > 0 ? <EventRows rows={rows} /> : <p class="soft">{roles.no_history}</p>
         }}
       </Resource>
-      {looked.hasMore && (
-        <Button isBusy={looked.isFetching} onClick={looked.more}>
-          {roles.look_back}
-        </Button>
-      )}
+      <More of={looked} verb={words.look_back} />
     </section>
   )
 }

@@ -7,7 +7,7 @@ import { Note } from './note.tsx'
 import { useWait } from './wait.ts'
 import { Words } from './words.tsx'
 
-type State<T> = { data: T | undefined; error: Refused | null; isFetching: boolean; retry(): void }
+export type State<T> = { data: T | undefined; error: Refused | null; isFetching: boolean; retry(): void }
 
 /** The states of a list or record, so that no page forgets one; `children` draws the data, even if old. */
 export function Resource<T>({
@@ -34,19 +34,21 @@ export function Resource<T>({
   )
 }
 
-/** Below a list that is no table: reads its next page; `children`: what to say beside it. */
+/** Below a list that is no table: reads its next page, as the `verb` says; `children`: what to say beside it. */
 export const More = ({
   of: { hasMore, isFetching, more },
+  verb = words.more_rows,
   children,
 }: {
   of: { hasMore: boolean; isFetching: boolean; more(): void }
+  verb?: string
   children?: ComponentChildren
 }) =>
   hasMore && (
     <div class="row">
       {children}
       <Button isBusy={isFetching} onClick={more}>
-        {words.more_rows}
+        {verb}
       </Button>
     </div>
   )

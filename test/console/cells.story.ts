@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Locator } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { check, consoleService, look, person } from './browser.ts'
@@ -126,6 +127,35 @@ it('shares with a person and with a role, changes the level, stops, and makes pu
   await page.getByRole('dialog').getByRole('button', { name: 'Make public' }).click()
   await page.getByText('Anyone can read it now.').waitFor()
   expect((await test.client().try.cell_get({ id: cell.id })).ok).toBe(true)
+})
+
+it('shares with those who have a role at a place of one’s own, however many there are, or by an id', async () => {
+  await using test = await consoleService({
+    roles: [{ name: 'editor', grant_paths: ['admin'], applicable_scope_kinds: ['team'] }],
+    scope_kinds: [{ name: 'team' }],
+  })
+  const hopper = await test.account({ username: 'hopper' })
+  const noether = await test.account({ username: 'noether' })
+  for (const [at, scope_id] of Array.from({ length: 101 }, () => randomUUID()).entries()) {
+    const grant = { role: 'editor', scope_kind: 'team', scope_id }
+    await test.roleGrant({ actor_id: hopper.actor_id, ...grant })
+    if (at === 100) await test.roleGrant({ actor_id: noether.actor_id, ...grant })
+  }
+  for (const [account, placeholder] of [
+    [hopper, 'Start typing a name'],
+    [noether, 'Start typing a name'],
+    [await test.account({ username: 'lovelace' }), 'Paste the id of an actor'],
+  ] as const) {
+    const { cell } = await account.client.cell_create({ data: { label: 'Plan' } })
+    const page = await person(test, account.cookie)
+    await page.goto(`/admin/cells/${cell.id}/sharing`)
+    const field = page.getByRole('combobox', { name: 'Name' })
+    await field.waitFor()
+    expect(await field.getAttribute('placeholder')).toBe(placeholder)
+    if (account !== hopper) continue
+    await field.pressSequentially('hopp')
+    await page.getByRole('option', { name: 'hopper' }).waitFor()
+  }
 })
 
 it('a grantee leaves a cell, and is told if a role still admits', async () => {

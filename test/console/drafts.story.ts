@@ -250,6 +250,40 @@ it('so does what is typed in a dialog of a menu: a name of a deleted person, of 
   await expect.poll(() => label.inputValue()).toBe('unsaved')
 })
 
+it('so does what is typed for a new name of one’s own', async () => {
+  const grace = await test.account({ username: 'grace' })
+  const page = await open(grace, '/admin/me')
+  await press(page, 'Change name')
+  const field = page.getByRole('dialog').getByRole('textbox')
+  await field.fill('unsaved')
+  await signInAgain(page, grace, grace)
+  await expect.poll(() => field.inputValue()).toBe('unsaved')
+  page.on('dialog', (dialog) => void dialog.accept())
+  await page.keyboard.press('Escape')
+  await expect.poll(() => page.getByRole('dialog').count()).toBe(0)
+  expect(new URL(page.url()).search).toBe('')
+})
+
+it('Back from a cell that was just made or copied asks for no other', async () => {
+  const ada = await test.account({ username: 'ada' })
+  const page = await open(ada, '/admin/cells')
+  await press(page, 'New cell')
+  await page.getByLabel('Label').fill('Plan')
+  await press(page, 'Create cell')
+  await page.getByRole('heading', { name: 'Plan' }).waitFor()
+  await press(page, 'More actions')
+  await page.getByRole('menuitem', { name: 'Copy cell' }).click()
+  await page.getByText('Copies 1 cell').waitFor()
+  await page.getByLabel('Label').fill('Copy')
+  await page.getByRole('dialog').getByRole('button', { name: 'Copy cell' }).click()
+  await page.getByRole('heading', { name: 'Copy', level: 1 }).waitFor()
+  for (const heading of ['Plan', 'Cells']) {
+    await page.goBack()
+    await page.getByRole('heading', { name: heading, level: 1 }).waitFor()
+    expect(await page.getByRole('dialog').count()).toBe(0)
+  }
+})
+
 it('a dialog in which nothing was typed closes without a question, whatever others change meanwhile', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })

@@ -77,6 +77,75 @@ it('a dialog names the request under which the log says why it failed', async ()
   await page.getByRole('dialog').getByRole('alert').getByText(request_id).waitFor()
 })
 
+it('a refusal stays with the session that it is about, and is told though its dialog was closed', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace' })
+  await test.sessions.create(grace.id)
+  const page = await person(test, ada.cookie)
+  await page.goto(`/admin/people/${grace.id}/sessions`)
+  const { letGo } = await holdBack(page, 'admin_session_revoke')
+  const dialog = page.getByRole('dialog')
+  const end = dialog.getByRole('button', { name: 'End session' })
+  await page.getByRole('button', { name: /^End / }).first().click()
+  await end.click()
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: /^End / }).last().click()
+  await end.waitFor()
+  expect(await end.getAttribute('aria-busy')).toBeNull()
+  letGo({ reason: 'service_unavailable', outcome: 'unknown' })
+  await toast(page, 'Check whether it was done before you repeat it.')
+  expect(await dialog.getByRole('alert').filter({ visible: true }).count()).toBe(0)
+
+  await page.goto('/admin/me/sessions')
+  const { promise: isClosed, resolve: closed } = Promise.withResolvers<void>()
+  await page.route('**/api/rpc', async (route) => {
+    const { method } = route.request().postDataJSON() as { method: string }
+    if (method !== 'account_session_revoke_all') return route.fallback()
+    await isClosed
+    await route.abort()
+  })
+  await page.getByRole('button', { name: 'Sign out everywhere' }).click()
+  await dialog.getByRole('button', { name: 'Sign out everywhere' }).click()
+  await page.keyboard.press('Escape')
+  await expect.poll(() => dialog.count()).toBe(0)
+  closed()
+  await toast(page, 'The server did not answer. Check whether it was done before you repeat it.')
+})
+
+it('a count that could not be read before a change says so, and can be tried again', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  const grace = await test.account({ username: 'grace', roles: ['editor'] })
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
+  const page = await person(test, ada.cookie)
+  const error = { code: -32000, message: 'no', data: { reason: 'internal_error', outcome: 'unknown' } }
+  await page.route('**/api/rpc', async (route) => {
+    const { id, method } = route.request().postDataJSON() as { id: number; method: string }
+    if (!/_preview$|_explain$/.test(method)) return route.continue()
+    await route.fulfill({ status: 500, json: { jsonrpc: '2.0', id, error } })
+  })
+  for (const path of [
+    '/admin/me',
+    `/admin/people/${grace.id}?dialog=delete`,
+    `/admin/people/${grace.id}`,
+    `/admin/cells/${cell.id}?dialog=delete`,
+    `/admin/cells/${cell.id}?dialog=clone`,
+  ]) {
+    await page.goto(path)
+    if (!path.includes('dialog')) await page.getByRole('button', { name: /^End editor|^Delete my/ }).click()
+    const alert = page
+      .getByRole('dialog')
+      .getByRole('alert')
+      .filter({ hasText: 'The connection to the database' })
+    await alert.waitFor()
+    // Nothing was changed, and nothing is being counted.
+    expect(await page.getByRole('dialog').innerText(), path).not.toMatch(/Check whether|Counting/)
+  }
+  await page.unroute('**/api/rpc')
+  await page.getByRole('dialog').getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('dialog').getByText('Copies 1 cell').waitFor()
+  expect(await page.getByRole('dialog').getByRole('alert').filter({ visible: true }).count()).toBe(0)
+})
+
 it('what is typed while a cell is saved stays, and is saved next', async () => {
   const ada = await test.account({ username: 'ada' })
   const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })

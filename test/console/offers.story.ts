@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
+import { sql } from '../../src/db/db.ts'
 import type { TestAccount } from '../../src/testing/index.ts'
 import { consoleForFile, look, person } from './browser.ts'
 
@@ -99,6 +100,14 @@ it('a role for a person with several actors is for one of them; a scoped admin i
   const { actors } = await ada.client.admin_account_get({ account_id: grace.id })
   expect(actors.find(({ id }) => id === night)?.role_grants).toMatchObject([{ role: 'teacher' }])
   expect(actors.find(({ id }) => id === grace.actor_id)?.role_grants).toMatchObject([{ role: 'admin' }])
+
+  await page.getByRole('button', { name: 'Give role' }).click()
+  await page.getByRole('combobox', { name: 'Role' }).selectOption('teacher')
+  const holds = page.getByRole('dialog').getByText('Already holds it')
+  await page.getByRole('combobox', { name: 'For the actor' }).selectOption('Night shift')
+  await holds.waitFor()
+  await page.getByRole('combobox', { name: 'For the actor' }).selectOption('grace')
+  await expect.poll(() => holds.count()).toBe(0)
 })
 
 it('offering again changes the offer that waits, and accepting one ends the others of that role', async () => {
@@ -170,6 +179,57 @@ it('offers that one has made have a place of their own, where they can be taken 
   const all = page.getByRole('table', { name: 'History' })
   await all.getByText('waiting').waitFor()
   expect(await all.getByRole('row').count()).toBe(3)
+})
+
+it('offers that one has sent are found behind hundreds of those that one has received', async () => {
+  const [ada, bob] = [await admin('ada'), await admin('bob')]
+  const grace = await test.account({ username: 'grace' })
+  const insert = (from: TestAccount, to: TestAccount, count: number, age: number) =>
+    test.service.app.db.run(sql`
+      insert into role_grant_offer
+        (from_actor_id, from_account_id, to_account_id, role, created_at, expires_at, retracted_at)
+      select ${from.actor_id}::uuid, ${from.id}::uuid, ${to.id}::uuid, 'editor',
+        now() - (${age}::int + i) * interval '1 second', now() + interval '1 day', now()
+      from generate_series(1, ${count}::int) i`)
+  await insert(ada, grace, 1, 0)
+  await insert(bob, ada, 450, 10)
+  await insert(ada, grace, 1, 1000)
+  const page = await opened(ada, '/admin/inbox/sent')
+  const sent = page.getByRole('table', { name: 'Sent' })
+  await sent.getByText('taken back').waitFor()
+  const back = page.getByRole('button', { name: 'Look further back' })
+  await expect
+    .poll(async () => {
+      if ((await back.count()) > 0) await back.click()
+      return sent.getByRole('row').count()
+    })
+    .toBe(3)
+  await expect.poll(() => back.count()).toBe(0)
+})
+
+it('an offer that was made in another window is shown with the name of its recipient as soon as it is answered', async () => {
+  const ada = await admin('ada')
+  const [grace, hopper] = [
+    await test.account({ username: 'grace' }),
+    await test.account({ username: 'hopper' }),
+  ]
+  const offer = async (to: TestAccount): Promise<void> => {
+    const { client } = ada
+    const { offer } = await client.role_grant_offer_create({ to_account_id: to.id, role: 'editor' })
+    await to.client.role_grant_offer_decline({ offer_id: offer.offer_id })
+  }
+  await offer(grace)
+  for (const part of ['Sent', 'History']) {
+    const page = await opened(ada, `/admin/inbox/${part.toLowerCase()}`)
+    const table = page.getByRole('table', { name: part })
+    await table.getByRole('link', { name: 'grace' }).first().waitFor()
+    await expect.poll(() => test.service.app.hub.count()).toMatchObject({ sockets: 1 })
+    const before = await table.getByRole('link', { name: 'hopper' }).count()
+    await offer(hopper)
+    await expect.poll(() => table.getByRole('link', { name: 'hopper' }).count()).toBe(before + 1)
+    await page.close()
+    await expect.poll(() => test.service.app.hub.count()).toMatchObject({ sockets: 0 })
+  }
 })
 
 it('of hundreds of offers or shares those beyond the first page are shown on request', async () => {

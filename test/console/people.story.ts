@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { sql } from '../../src/db/db.ts'
 import { consoleService, look, person } from './browser.ts'
 
 const roles = [{ name: 'editor', grant_paths: ['admin' as const] }]
@@ -217,6 +218,20 @@ it('invites, deletes with a way back, and switches sign-up', async () => {
   await page.getByRole('button', { name: 'Open sign-up' }).click()
   await page.getByText('Sign-up is open.').waitFor()
   expect((await ada.client.app_settings_get()).settings.open_signup).toBe(true)
+})
+
+it('an invite that has ended is deleted without a way back, because nobody could use it', async () => {
+  await using test = await consoleService()
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  await ada.client.invite_create({ email: 'grace@example.com', username: null, expires_at: null })
+  await test.service.app.db.run(sql`update invite set expires_at = date_trunc('milliseconds', now())`)
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/invites')
+  await page.getByText('ended').waitFor()
+  await page.getByRole('button', { name: 'More actions' }).click()
+  await page.getByRole('menuitem', { name: 'Delete' }).click()
+  await page.getByText('Invite deleted.').waitFor()
+  expect(await page.getByRole('button', { name: 'Undo' }).count()).toBe(0)
 })
 
 it('shows the roles of the service and who holds one', async () => {
