@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { cp, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { cp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { StartError } from '../errors.ts'
@@ -20,6 +20,7 @@ export const newProject: Command = command({
   args: 1,
   async run({ args: [dir = ''], io, out }) {
     const path = resolve(io.cwd, dir)
+    const isNew = !existsSync(path)
     await makeDirectory(path).catch((error: NodeJS.ErrnoException) => {
       throw new StartError(
         'cannot_write',
@@ -34,7 +35,11 @@ export const newProject: Command = command({
         .toLowerCase()
         .replace(/[^a-z0-9._-]+/g, '-')
         .replace(/^[._-]+/, '') || 'app'
-    await writeProject(path, name).catch(unwritable(path))
+    await writeProject(path, name).catch(async (error) => {
+      const made = isNew ? [path] : (await readdir(path)).map((entry) => join(path, entry))
+      for (const one of made) await rm(one, { recursive: true, force: true })
+      unwritable(path)(error)
+    })
     const cd = relative(io.cwd, path) || '.'
     out.result(
       { path, name },
