@@ -390,6 +390,14 @@ describe('the schema', () => {
     await Promise.all([owner.close(), waiting.close()])
   })
 
+  it('nothing where another session holds the row by which a server is tried out', async () => {
+    const owner = await rival(test.databaseUrl)
+    await owner.begin('select from cluster for update')
+    expect(await found()).toEqual([])
+    await owner.commit()
+    await owner.close()
+  })
+
   it('no database yet', async () => {
     expect(await found({ CELLKEEP_DATABASE_URL: '' })).toEqual(['no_database'])
   })

@@ -65,10 +65,12 @@ const orMissing = (holds: Promise<boolean>): Promise<boolean> =>
   })
 
 async function skipsLocked(one: pg.Client, other: pg.Client): Promise<boolean> {
-  await one.query('begin read write; select from cluster for update')
+  const skips = async (client: pg.Client): Promise<boolean> =>
+    [await client.query('begin read write; select from cluster for update skip locked')].flat().at(-1)
+      ?.rowCount === 0
   try {
-    const free = other.query('begin read write; select from cluster for update skip locked')
-    return [await free].flat().at(-1)?.rowCount === 0
+    // The first skips the row too if another session holds it.
+    return (await skips(one)) || (await skips(other))
   } finally {
     await one.query('rollback')
     await other.query('rollback')

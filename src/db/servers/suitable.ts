@@ -145,11 +145,13 @@ async function seesCommits(one: pg.Client, other: pg.Client): Promise<boolean> {
     (await one.query('select xmin::text as version from cluster')).rows[0].version
   await one.query('begin isolation level read committed')
   const before = await version()
-  // Nothing changes, so there is no need to wait for a standby.
-  await other.query(
-    'begin read write; set local synchronous_commit = off; update cluster set salt = salt; commit',
-  )
+  // Nothing changes, so there is no need to wait for a standby, nor for another session that holds the row.
+  const results: unknown = await other.query(`
+    begin read write; set local synchronous_commit = off;
+    update cluster set salt = salt where ctid = (select ctid from cluster for update skip locked);
+    commit`)
+  const [, , { rowCount }] = results as [unknown, unknown, pg.QueryResult]
   const after = await version()
   await one.query('commit')
-  return before !== after
+  return rowCount === 0 || before !== after
 }
