@@ -135,10 +135,12 @@ type Names = ReadonlyMap<string | null, string | null>
 function useRecipients(account_id: string, { data: offers }: Pages<Offer>): Names {
   const wanted = { account_id, event_types: ['role_grant_offer_create'], outcome: 'success' as const }
   const made = useCall('audit_log_list', { ...wanted, limit: 200 }, { enabled: isAdmin.value, fresh: true })
-  const newest = offers?.[0]?.offer_id
+  const names = new Map(made.data?.events.map((one) => [one.target_account_id, one.target_username]))
+  const newest = offers?.[0]
+  const isUnnamed = newest?.from_account_id === account_id && !names.has(newest.to_account_id)
   // An offer that was made in another window appears while this one is open.
-  useEffect(() => void (made.data && made.retry()), [newest])
-  return new Map(made.data?.events.map((one) => [one.target_account_id, one.target_username]))
+  useEffect(() => void (made.data && isUnnamed && made.retry()), [newest?.offer_id])
+  return names
 }
 
 type RecipientProps = { offer: Offer; own: string; names: Names }

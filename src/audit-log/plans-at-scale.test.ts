@@ -2,9 +2,10 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { auditRows } from '../../test/helpers/audit-rows.ts'
 import { type Work, workOf } from '../../test/helpers/plans.ts'
-import { numberRows } from '../audit/numbering.ts'
+import { numberRows, seqEnd } from '../audit/numbering.ts'
 import { sql } from '../db/db.ts'
 import { type TestAccount, type TestService, testService } from '../testing/index.ts'
+import { type AuditFilter, selection } from './selection.ts'
 
 const rows = 50_000
 const began = '2026-01-01T00:00:00.000Z'
@@ -94,6 +95,22 @@ describe(`among ${rows} audit rows`, () => {
     const { scanned, rows: read } = await work({ ...input, limit: 50 })
     expect(scanned).toEqual([])
     expect(read.audit_log ?? 0).toBeLessThanOrEqual(2 * 60)
+  })
+
+  it('the search for the rarest filter reads a bounded number of rows, however few have the outcome', async () => {
+    const all = { direction: 'desc', from: 0, to: seqEnd } as const
+    const filters: AuditFilter[] = [
+      { event_types: ['role_grant_create'], outcome: 'success' },
+      { event_types: ['role_grant_create'], outcome: 'failure' },
+      { outcome: 'failure' },
+    ]
+    for (const filter of filters) {
+      const { scanned, rows: read } = await workOf(test.databaseUrl, () =>
+        selection(test.service.app.db.readOnly, { ...filter, account_id: rare }, all),
+      )
+      expect(scanned).toEqual([])
+      expect(read.audit_log).toBeLessThanOrEqual(5000 + 2 * 60)
+    }
   })
 
   it.each<[what: string, input: Input]>([

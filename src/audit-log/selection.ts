@@ -49,7 +49,7 @@ export async function selection(
     // The types have an index of failures too.
     outcome === 'failure' && !event_types && [{ sources: [undefined], filter: sql`true` }],
   ].flatMap((one) => one || [])
-  const { sources } = (await fewest(db, candidates, stretch, ofOutcome)) ?? whole
+  const { sources } = (await fewest(db, candidates, stretch, outcome === 'failure' ? ofOutcome : [])) ?? whole
   const filters = candidates.filter((one) => one.sources !== sources).map(({ filter }) => filter)
   if (outcome)
     filters.unshift(...(sources.some(hasFailures) ? ofOutcome : [sql`${unindexed('outcome')} = ${outcome}`]))
@@ -76,12 +76,15 @@ const ofCell = (cell_id: string): Sql => sql`(
 /** Rows that are counted to compare filters; reading so many takes a few milliseconds. */
 const comparedMax = 5000
 
-/** The candidate with the fewest rows in a stretch; where all have many, the first. */
+/**
+ * The candidate with the fewest rows in a stretch; where all have many, the first. `ofFailures`: the filter that the
+ * indexes of failures answer; any other might drop millions of rows before it has kept enough.
+ */
 async function fewest(
   db: Pick<Queryable, 'one'>,
   candidates: readonly Candidate[],
   stretch: Stretch,
-  ofOutcome: readonly Sql[],
+  ofFailures: readonly Sql[],
 ): Promise<Candidate | undefined> {
   if (candidates.length < 2) return candidates[0]
   const max = sql.raw(comparedMax)
@@ -89,8 +92,8 @@ async function fewest(
     const entries = sources.map((source) =>
       source === undefined
         ? // Without an order: a generic plan would read and sort all failures.
-          sql`(select seq from audit_log where ${sql.join([...ofOutcome, inside(sql`seq`, stretch)], ' and ')} limit ${max})`
-        : walk(source, stretch, hasFailures(source) ? ofOutcome : [], max),
+          sql`(select seq from audit_log where ${sql.join([...ofFailures, inside(sql`seq`, stretch)], ' and ')} limit ${max})`
+        : walk(source, stretch, hasFailures(source) ? ofFailures : [], max),
     )
     return sql`(
       select count(*)::int from (select from (${sql.join(entries, ' union all ')}) entry limit ${max}) counted)`

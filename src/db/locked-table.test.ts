@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import { call, rpc, send } from '../../test/helpers/http.ts'
 import { ownLocks } from '../../test/helpers/own-locks.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
+import { inWork, noteRoute } from '../observe/work.ts'
 import { sql } from './db.ts'
 
 const test = await serviceForFile()
@@ -53,4 +54,37 @@ it('people sign in while calls on a locked table hold all connections of the poo
   await owner.query('rollback')
   await owner.end()
   await Promise.all(held)
+})
+
+it('a call that waits is not passed by routes once one of them has the connection above the max', async () => {
+  const max = test.service.app.config.database_pool_max
+  const begun: string[] = []
+  const hold = (name: string, until: Promise<void>) =>
+    db.transaction(async (tx) => {
+      await tx.run(sql`select`)
+      begun.push(name)
+      await until
+    })
+  const asRoute = <T>(run: () => T) =>
+    inWork({ site: 'test', fields: {} }, () => {
+      noteRoute()
+      return run()
+    })
+  const [one, all] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const held = Array.from({ length: max }, (_, nth) => hold('first', (nth === 0 ? one : all).promise))
+  await expect.poll(() => begun).toHaveLength(max)
+  held.push(
+    asRoute(() => hold('route', all.promise)),
+    hold('call', all.promise),
+  )
+  await expect.poll(() => begun.at(-1)).toBe('route')
+  held.push(asRoute(() => hold('second route', all.promise)))
+  await expect.poll(() => db.load()).toMatchObject({ open: max + 1, waiting: 2 })
+  one.resolve()
+  await expect.poll(() => begun).toHaveLength(max + 2)
+  const next = begun.at(-1)
+
+  all.resolve()
+  await Promise.all(held)
+  expect(next).toBe('call')
 })

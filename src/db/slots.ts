@@ -58,14 +58,21 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
   const used = new Set<Slot>()
   const waiting: Waiter[] = []
   let opening = 0
-  /** One above the max while a waiter may exceed it. */
-  let openMax = max
+  /** The used one above the max. */
+  let surplus: Slot | undefined
+  /** A waiter that may exceed the max has waited long. */
+  let isStuck = false
   let closing: PromiseWithResolvers<void> | undefined
 
-  const lend = (slot: Slot): Slot => {
+  const isFull = (): boolean => used.size - (surplus ? 1 : 0) >= max
+  const lend = (slot: Slot): void => {
     if (used.size === 0) primary.alive()
+    if (isFull()) surplus = slot
     used.add(slot)
-    return slot
+  }
+  const takeBack = (slot: Slot): boolean => {
+    if (slot === surplus) surplus = undefined
+    return used.delete(slot)
   }
   const drop = (slot: Slot): void => {
     void slot.end().catch(() => {})
@@ -73,27 +80,27 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
     if (closing && used.size + opening === 0) closing.resolve()
   }
   const release = (slot: Slot, isBroken: boolean): void => {
-    if (!used.delete(slot)) throw new Error('This connection was given back before.')
+    if (!takeBack(slot)) throw new Error('This connection was given back before.')
     slot.isNameless = false
     if (isBroken || closing || isUnusable(slot)) {
       drop(slot)
       return
     }
     primary.alive()
-    const at = used.size < max ? 0 : waiting.findIndex(({ mayExceed }) => mayExceed)
+    const at = isFull() ? waiting.findIndex(({ mayExceed }) => mayExceed) : 0
     const [next] = at < 0 ? [] : waiting.splice(at, 1)
-    if (next) next.resolve(certain(slot))
+    if (next) next.resolve(certain(slot, next.mayExceed))
     else idle.push({ slot, since: performance.now() })
   }
   /** Settles doubts about the connection before it is used again. */
-  const certain = (slot: Slot): Slot | Promise<Slot> => {
+  const certain = (slot: Slot, mayExceed: boolean): Slot | Promise<Slot> => {
     lend(slot)
     if (primary.isCertain(slot)) return slot
     return primary.isStillFit(slot).then((isFit) => {
       if (isFit) return slot
-      used.delete(slot)
+      takeBack(slot)
       drop(slot)
-      return take(used.size >= max)
+      return take(mayExceed)
     })
   }
   const adopt = (client: pg.Client): Slot => {
@@ -120,8 +127,12 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
   }
   const grow = (): void => {
     // One above the max was left idle, and a used one has ended since.
-    const spare = waiting.length > 0 && used.size < max ? idle.pop() : undefined
-    if (spare) waiting.shift()?.resolve(certain(spare.slot))
+    const spare = waiting[0] && !isFull() ? idle.pop() : undefined
+    if (spare) {
+      const { resolve, mayExceed } = waiting.shift() as Waiter
+      resolve(certain(spare.slot, mayExceed))
+    }
+    const openMax = surplus || isStuck ? max + 1 : max
     while (waiting.length > opening && opening < openingMax && used.size + idle.length + opening < openMax) {
       opening += 1
       void primary.connect().then(
@@ -151,15 +162,14 @@ export function openSlots(primary: Way, { max, waitMs, onOpen, onError }: SlotsO
       const { slot } = idle.shift() as { slot: Slot }
       drop(slot)
     }
-    const isStuck = waiting.some(({ mayExceed, since }) => mayExceed && performance.now() - since > stuckMs)
-    openMax = isStuck ? max + 1 : max
+    isStuck = waiting.some(({ mayExceed, since }) => mayExceed && performance.now() - since > stuckMs)
     grow()
   }, 100).unref()
 
   const take = async (mayExceed = false): Promise<Slot> => {
     if (closing) throw unavailable(new Error('the pool is closed'))
-    const free = mayExceed || used.size < max ? idle.pop() : undefined
-    if (free) return certain(free.slot)
+    const free = mayExceed || !isFull() ? idle.pop() : undefined
+    if (free) return certain(free.slot, mayExceed)
     primary.enter()
     try {
       return await new Promise<Slot>((resolve, reject) => {

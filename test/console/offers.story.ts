@@ -232,6 +232,33 @@ it('an offer that was made in another window is shown with the name of its recip
   }
 })
 
+it('each list of offers asks for the names of recipients once, even if they are known before the offers', async () => {
+  const ada = await admin('ada')
+  const grace = await test.account({ username: 'grace' })
+  const { offer } = await ada.client.role_grant_offer_create({ to_account_id: grace.id, role: 'editor' })
+  await grace.client.role_grant_offer_decline({ offer_id: offer.offer_id })
+  const page = await opened(ada, '/admin/inbox')
+  const named = Promise.withResolvers<void>()
+  let asked = 0
+  await page.route('**/api/rpc', async (route) => {
+    const { method } = route.request().postDataJSON() as { method: string }
+    if (method === 'role_grant_offer_history') await named.promise
+    if (method === 'audit_log_list') asked++
+    await route.continue()
+  })
+  page.on('response', (response) => {
+    if (response.request().postData()?.includes('"audit_log_list"')) named.resolve()
+  })
+  const parts = ['Sent', 'History']
+  for (const name of parts) {
+    await page.getByRole('link', { name }).click()
+    await page.getByRole('table', { name }).getByRole('link', { name: 'grace' }).waitFor()
+  }
+  await page.getByRole('link', { name: 'Waiting' }).click()
+  await page.getByText('No offers').waitFor()
+  expect(asked).toBe(parts.length)
+})
+
 it('of hundreds of offers or shares those beyond the first page are shown on request', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin', 'teacher'] })
   const grace = await test.account({ username: 'grace' })
