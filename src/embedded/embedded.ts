@@ -185,13 +185,16 @@ async function keepReachable({ place, options, closing }: Session): Promise<void
       () => false,
       (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
     )
+  let unreachable: number | undefined
   for (;;) {
     await delay(socketCheckMs, undefined, { signal: closing, ref: false }).catch(() => {})
     if (closing.aborted) return
-    // Without its pid it is being started or stopped, or its data dir is gone, which the server notices itself.
-    if (!(await isGone()) || (await postmasterPid(db)) === undefined) continue
     try {
-      if ((await socketDirectory(dataDir, user)) !== socketDir) continue
+      // Without a pid its data dir is gone, which the server notices itself. One that starts has a pid before a socket.
+      const pid = (await isGone()) ? await postmasterPid(db) : undefined
+      const isLasting = pid !== undefined && pid === unreachable
+      unreachable = pid
+      if (!isLasting || (await socketDirectory(dataDir, user)) !== socketDir) continue
       options.log.error(
         { event: 'embedded_db', data_dir: dataDir },
         'the socket of the embedded database is gone',
