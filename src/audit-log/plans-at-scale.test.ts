@@ -18,7 +18,7 @@ let admin: TestAccount
 beforeAll(async () => {
   test = await testService({ statement_timeout_ms: 30_000 })
   admin = await test.account({ roles: ['admin'] })
-  // Nine tenths belong to one account and one type; the rare rows are at the far end of every walk.
+  // Most belong to one account and one type; the rare rows are at the far end of every walk.
   await auditRows(test, rows, {
     event_type: sql`case when i <= 30 then 'role_grant_revoke' when i <= 60 then 'rare' when i % 8 = 0
       then 'role_grant_create' else 'common' end`,

@@ -49,14 +49,13 @@ export async function selection(
     // The types have an index of failures too.
     outcome === 'failure' && !event_types && [{ sources: [undefined], filter: sql`true` }],
   ].flatMap((one) => one || [])
-  const { sources } = (await fewest(db, candidates, stretch, outcome === 'failure' ? ofOutcome : [])) ?? whole
-  const filters = candidates.filter((one) => one.sources !== sources).map(({ filter }) => filter)
+  const chosen = await fewest(db, candidates, stretch, outcome === 'failure' ? ofOutcome : [])
+  const sources = chosen?.sources ?? [undefined]
+  const filters = candidates.filter((one) => one !== chosen).map(({ filter }) => filter)
   if (outcome)
     filters.unshift(...(sources.some(hasFailures) ? ofOutcome : [sql`${unindexed('outcome')} = ${outcome}`]))
   return { sources, filters }
 }
-
-const whole: Candidate = { sources: [undefined], filter: sql`true` }
 
 /**
  * As an expression, so that no plan reads all rows of a type, or all failures, for the rows of another source. For the
