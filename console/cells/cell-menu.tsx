@@ -3,7 +3,6 @@ import { useSend } from '../api/send.ts'
 import { isAdmin } from '../api/session.ts'
 import { cells } from '../copy/cells.ts'
 import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
 import { place, setQuery } from '../lib/router.ts'
 import { AskText } from '../ui/ask-text.tsx'
 import { Confirm } from '../ui/dialog.tsx'
@@ -72,9 +71,7 @@ function MakePublic({ got: { cell }, onClose }: DialogOf) {
       kind="primary"
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={update.isBusy}
-      wait={update.wait}
-      fault={update.error && explain(update.error)}
+      of={update}
     >
       <p>{cells.public_about}</p>
     </Confirm>

@@ -1,7 +1,6 @@
 import { useCount } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { cellLabel, cells } from '../copy/cells.ts'
-import { explain } from '../copy/errors.ts'
 import { go, to } from '../lib/router.ts'
 import { Counted, notCounted } from '../ui/counted.tsx'
 import { Confirm } from '../ui/dialog.tsx'
@@ -28,10 +27,8 @@ export function DeleteCell({ got: { cell }, onClose }: DialogOf) {
       verb={cells.delete_verb}
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={remove.isBusy}
-      wait={remove.wait}
+      of={remove}
       disabled={notCounted(preview)}
-      fault={remove.error && explain(remove.error)}
     >
       <Counted of={preview}>{cells.delete_about}</Counted>
     </Confirm>

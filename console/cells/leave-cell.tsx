@@ -3,7 +3,6 @@ import { useCall } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { type Session, signedIn } from '../api/session.ts'
 import { cellLabel, cells } from '../copy/cells.ts'
-import { explain } from '../copy/errors.ts'
 import { go, to } from '../lib/router.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
@@ -42,9 +41,7 @@ function Leave({ label, grant_id, onClose }: { label: string; grant_id: string; 
       verb={cells.leave}
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={leave.isBusy}
-      wait={leave.wait}
-      fault={leave.error && explain(leave.error)}
+      of={leave}
     >
       <p>{cells.leave_about}</p>
     </Confirm>

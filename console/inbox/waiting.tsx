@@ -124,9 +124,7 @@ function Decline({ offer, onClose }: { offer: Offer; onClose(): void }) {
       onConfirm={() => void confirm()}
       onClose={onClose}
       isDirty={isDirty}
-      isBusy={decline.isBusy}
-      wait={decline.wait}
-      fault={decline.error && explain(decline.error)}
+      of={decline}
     >
       <TextArea
         label={inbox.reason}

@@ -7,7 +7,7 @@ import { acting } from '../api/session.ts'
 import { words } from '../copy/common.ts'
 import { invites } from '../copy/invites.ts'
 import { place, setQuery } from '../lib/router.ts'
-import { serverNow } from '../lib/time.ts'
+import { isPast } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
 import { copyText } from '../ui/id.tsx'
@@ -78,16 +78,17 @@ export default function InvitesPage() {
   )
 }
 
-const isPast = ({ expires_at }: Invite): boolean =>
-  expires_at !== null && Date.parse(expires_at) <= serverNow()
-
 function State({ invite }: { invite: Invite }) {
   const { claimed_at, claimed_by_username } = invite
   if (claimed_at)
     return (
       <Badge kind="ok">{claimed_by_username ? invites.used_by(claimed_by_username) : invites.used}</Badge>
     )
-  return isPast(invite) ? <Badge>{invites.ended}</Badge> : <Badge kind="accent">{invites.waiting}</Badge>
+  return isPast(invite.expires_at) ? (
+    <Badge>{invites.ended}</Badge>
+  ) : (
+    <Badge kind="accent">{invites.waiting}</Badge>
+  )
 }
 
 function Actions({ invite }: { invite: Invite }) {
@@ -98,7 +99,7 @@ function Actions({ invite }: { invite: Invite }) {
     done: () =>
       toast(
         invites.deleted,
-        isPast(invite) ? undefined : { label: words.undo, run: () => void undo(makeAgain) },
+        isPast(invite.expires_at) ? undefined : { label: words.undo, run: () => void undo(makeAgain) },
       ),
   })
   const send = useSend('invite_send', {

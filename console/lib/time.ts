@@ -8,6 +8,8 @@ let ahead = 0
 
 /** The time on the server, which decides what has ended; in milliseconds. */
 export const serverNow = (): number => Date.now() + ahead
+/** Null never comes. */
+export const isPast = (at: string | null): boolean => at !== null && Date.parse(at) <= serverNow()
 
 /** `date`: from an answer that has just come. Below a minute, it may as well be the way of the answer. */
 export function setServerNow(date: string | null): void {

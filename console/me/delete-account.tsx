@@ -26,10 +26,8 @@ export function DeleteAccount({ onClose }: { onClose(): void }) {
       verb={me.delete_verb(username)}
       onConfirm={() => void remove.send({})}
       onClose={onClose}
-      isBusy={remove.isBusy}
-      wait={remove.wait}
+      of={remove}
       disabled={why ?? notCounted(preview)}
-      fault={remove.error && explain(remove.error)}
     >
       <Counted of={preview}>{({ counts }) => why ?? deletion.counted(username, counts)}</Counted>
     </Confirm>

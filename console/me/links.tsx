@@ -101,9 +101,7 @@ function RemoveLink({ link: { id, label }, onClose }: { link: Link; onClose(): v
       verb={security.unlink}
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={remove.isBusy}
-      wait={remove.wait}
-      fault={remove.error && explain(remove.error)}
+      of={remove}
     >
       <p>{security.link_remove_about}</p>
     </Confirm>

@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
 import { useSend } from '../api/send.ts'
-import { explain } from '../copy/errors.ts'
 import { security } from '../copy/security.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
@@ -91,9 +90,7 @@ function Remove({ passkey: { id, name }, onClose }: { passkey: Passkey; onClose(
       verb={security.remove}
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={remove.isBusy}
-      wait={remove.wait}
-      fault={remove.error && explain(remove.error)}
+      of={remove}
     >
       <p>{security.passkey_remove_about}</p>
     </Confirm>

@@ -1,6 +1,5 @@
 import { useState } from 'preact/hooks'
 import { useSend } from '../api/send.ts'
-import { explain } from '../copy/errors.ts'
 import { security } from '../copy/security.ts'
 import { Button } from '../ui/button.tsx'
 import { Confirm } from '../ui/dialog.tsx'
@@ -40,9 +39,7 @@ function Renew({ onClose }: { onClose(): void }) {
       kind="primary"
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={create.isBusy}
-      wait={create.wait}
-      fault={create.error && explain(create.error)}
+      of={create}
     >
       <p>{security.codes_replaced}</p>
     </Confirm>

@@ -137,9 +137,7 @@ function GiveUp({ role, onClose }: { role: string; onClose(): void }) {
       verb={me.give_up}
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={end.isBusy}
-      wait={end.wait}
-      fault={end.error && explain(end.error)}
+      of={end}
     >
       <p>{me.give_up_about(role)}</p>
     </Confirm>

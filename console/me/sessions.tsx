@@ -4,7 +4,6 @@ import { spoil, useCall } from '../api/query.ts'
 import { useRun, useTold } from '../api/run.ts'
 import { useSend } from '../api/send.ts'
 import { forgetSession, tellTabs } from '../api/session.ts'
-import { explain } from '../copy/errors.ts'
 import { me } from '../copy/me.ts'
 import { provenBy, security } from '../copy/security.ts'
 import { Button } from '../ui/button.tsx'
@@ -81,9 +80,7 @@ function EndAll({ count, onClose }: { count: number; onClose(): void }) {
       verb={me.sign_out_everywhere}
       onConfirm={() => void end.send({})}
       onClose={onClose}
-      isBusy={end.isBusy}
-      wait={end.wait}
-      fault={end.error && explain(end.error)}
+      of={end}
     >
       <p>{me.sign_out_consequences(count)}</p>
     </Confirm>

@@ -3,10 +3,9 @@ import type { Output } from '../api/client.ts'
 import { useCall } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
 import { me, scopeText } from '../copy/me.ts'
 import { place, setQuery } from '../lib/router.ts'
-import { distance, serverNow } from '../lib/time.ts'
+import { distance, isPast } from '../lib/time.ts'
 import { Button } from '../ui/button.tsx'
 import { DataTable } from '../ui/data-table.tsx'
 import { Confirm } from '../ui/dialog.tsx'
@@ -18,8 +17,6 @@ import { toast } from '../ui/toast.tsx'
 import { CreateToken } from './create-token.tsx'
 
 type Token = Output<'account_token_list'>['tokens'][number]
-const isExpired = ({ expires_at }: Token): boolean =>
-  expires_at !== null && Date.parse(expires_at) <= serverNow()
 
 export function Tokens() {
   const tokens = useCall('account_token_list', {})
@@ -91,7 +88,7 @@ const LastUsed = ({ token: { last_used_at, last_used_ip } }: { token: Token }) =
 
 function Ends({ token }: { token: Token }) {
   if (token.expires_at === null) return <span>{words.never}</span>
-  return isExpired(token) ? <Badge kind="warn">{me.expired}</Badge> : <Until at={token.expires_at} />
+  return isPast(token.expires_at) ? <Badge kind="warn">{me.expired}</Badge> : <Until at={token.expires_at} />
 }
 
 function Revoke({ token, onClose }: { token: Token; onClose(): void }) {
@@ -109,9 +106,7 @@ function Revoke({ token, onClose }: { token: Token; onClose(): void }) {
       verb={me.revoke_label(name)}
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={revoke.isBusy}
-      wait={revoke.wait}
-      fault={revoke.error && explain(revoke.error)}
+      of={revoke}
     >
       <p>{last_used_at ? me.revoke_used(distance(last_used_at), last_used_ip) : me.revoke_unused}</p>
     </Confirm>

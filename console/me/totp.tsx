@@ -63,9 +63,7 @@ function RemoveTotp({ onClose }: { onClose(): void }) {
       verb={security.totp_remove}
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={remove.isBusy}
-      wait={remove.wait}
-      fault={remove.error && explain(remove.error)}
+      of={remove}
     >
       <p>{security.totp_remove_about}</p>
     </Confirm>

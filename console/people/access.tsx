@@ -165,11 +165,9 @@ function EndRole({ grant, account, onClose }: { grant: RoleGrant; account: Conce
       onConfirm={() => void confirm()}
       onClose={onClose}
       isDirty={isDirty}
-      isBusy={revoke.isBusy}
-      wait={revoke.wait}
+      of={revoke}
       // Ending it matters more than the count.
       disabled={!found.error && notCounted(found)}
-      fault={revoke.error && explain(revoke.error)}
     >
       <p>{people.end_about(grant.role, name)}</p>
       <Counted of={found}>{({ dependent_offers }) => people.end_offers(dependent_offers)}</Counted>

@@ -3,7 +3,6 @@ import type { Output } from '../api/client.ts'
 import { usePages } from '../api/query.ts'
 import { useSend } from '../api/send.ts'
 import { words } from '../copy/common.ts'
-import { explain } from '../copy/errors.ts'
 import { scopeText } from '../copy/me.ts'
 import { people } from '../copy/people.ts'
 import { provenBy, security } from '../copy/security.ts'
@@ -77,9 +76,7 @@ function EndSession({ session_id, account, onClose }: EndProps) {
       verb={people.end_session}
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={end.isBusy}
-      wait={end.wait}
-      fault={end.error && explain(end.error)}
+      of={end}
     >
       <p>{people.end_session_about}</p>
     </Confirm>
@@ -150,9 +147,7 @@ function Revoke({ token, account, onClose }: { token: Token; account: Concerned;
       verb={people.revoke}
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={revoke.isBusy}
-      wait={revoke.wait}
-      fault={revoke.error && explain(revoke.error)}
+      of={revoke}
     >
       <p>{last_used_at ? people.revoke_used(distance(last_used_at), last_used_ip) : people.revoke_unused}</p>
     </Confirm>

@@ -59,9 +59,7 @@ function SignOut({ person: { account, counts }, onClose }: Props) {
       verb={people.sign_out}
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={end.isBusy}
-      wait={end.wait}
-      fault={end.error && explain(end.error)}
+      of={end}
     >
       <p>{people.sign_out_about(counts.sessions)}</p>
     </Confirm>
@@ -80,9 +78,7 @@ function RevokeTokens({ person: { account, counts }, onClose }: Props) {
       verb={people.revoke_tokens}
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={end.isBusy}
-      wait={end.wait}
-      fault={end.error && explain(end.error)}
+      of={end}
     >
       <p>{people.revoke_tokens_about(counts.tokens)}</p>
     </Confirm>
@@ -109,10 +105,8 @@ function Delete({ person: { account }, onClose }: Props) {
       verb={people.delete_verb(name)}
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={remove.isBusy}
-      wait={remove.wait}
+      of={remove}
       disabled={why ?? notCounted(preview)}
-      fault={remove.error && explain(remove.error)}
     >
       <Counted of={preview}>{({ counts }) => why ?? deletion.counted(name, counts)}</Counted>
     </Confirm>

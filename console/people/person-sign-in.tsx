@@ -62,9 +62,7 @@ function ClearFactors({ person: { account }, onClose }: PartProps & { onClose():
       verb={personSignIn.clear}
       onConfirm={() => void confirm()}
       onClose={onClose}
-      isBusy={clear.isBusy}
-      wait={clear.wait}
-      fault={clear.error && explain(clear.error)}
+      of={clear}
     >
       <p>{personSignIn.clear_about(account.username)}</p>
     </Confirm>

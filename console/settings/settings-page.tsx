@@ -56,9 +56,7 @@ export default function SettingsPage() {
           kind="primary"
           onConfirm={() => void set(true)}
           onClose={() => ask(false)}
-          isBusy={update.isBusy}
-          wait={update.wait}
-          fault={update.error && explain(update.error)}
+          of={update}
         >
           <p>{settings.open_about}</p>
         </Confirm>

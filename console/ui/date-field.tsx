@@ -1,10 +1,9 @@
 import { useState } from 'preact/hooks'
 import { times } from '../copy/common.ts'
-import { distance, fromField, serverNow, shortTime, toField, utcTime, zoneName } from '../lib/time.ts'
+import { distance, fromField, isPast, serverNow, shortTime, toField, utcTime, zoneName } from '../lib/time.ts'
 import { Field, SelectField } from './field.tsx'
 
 const dayMs = 86_400_000
-const isPast = (at: string): boolean => Date.parse(at) <= serverNow()
 /** Which zone the field is in, the same time in UTC, and how far away it is. */
 const hintOf = (at: string | null): string =>
   at === null ? zoneName() : `${zoneName()} · ${utcTime(at)} · ${distance(at)}`

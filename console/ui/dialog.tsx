@@ -1,10 +1,11 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { words } from '../copy/common.ts'
+import { explain } from '../copy/errors.ts'
 import { Button, type ButtonKind, IconButton } from './button.tsx'
 import { Fault } from './fault.tsx'
 import { Field } from './field.tsx'
-import { Form } from './form.tsx'
+import { type Change, Form } from './form.tsx'
 import { Id } from './id.tsx'
 import { useAskingFirst } from './leave-guard.ts'
 import { Text } from './text.tsx'
@@ -115,10 +116,9 @@ type ConfirmProps = Pick<DialogProps, 'whom'> & {
   /** The verb of the question again. */
   verb: string
   kind?: Extract<ButtonKind, 'sure' | 'primary'>
-  isBusy?: boolean
-  wait?: number
+  /** The change that it asks about, unless that begins once the dialog has closed. */
+  of?: Change
   disabled?: string | false
-  fault?: string | null
   /** The name to be typed; null: nobody else is concerned. */
   name?: string | null
   /** Closing would lose what was typed. */
@@ -137,35 +137,36 @@ export function Confirm({
   children,
   verb,
   kind = 'sure',
+  of,
+  disabled,
   name,
   isDirty,
   onConfirm,
   onClose,
-  ...rest
 }: ConfirmProps) {
-  const close = useAskingFirst(onClose, isDirty, rest.isBusy)
+  const close = useAskingFirst(onClose, isDirty, of?.isBusy)
   const [typed, setTyped] = useState('')
   const label = name != null && words.type_name(name)
-  const isOff = rest.disabled || (label && typed.trim() !== name.trim() && label)
+  const isOff = disabled || (label && typed.trim() !== name.trim() && label)
   return (
     <Dialog
       title={title}
       whom={whom}
       onClose={close}
-      onSubmit={() => !isOff && !rest.isBusy && !rest.wait && onConfirm()}
+      onSubmit={() => !isOff && !of?.isBusy && !of?.wait && onConfirm()}
       foot={
         <>
           <Button onClick={close} autofocus>
             {words.cancel}
           </Button>
-          <Button type="submit" kind={kind} isBusy={rest.isBusy} wait={rest.wait} disabled={isOff}>
+          <Button type="submit" kind={kind} isBusy={of?.isBusy} wait={of?.wait} disabled={isOff}>
             <Text>{verb}</Text>
           </Button>
         </>
       }
     >
       {children}
-      <Fault text={rest.fault} />
+      <Fault text={of?.error && explain(of.error)} />
       {label && <Field label={label} value={typed} onInput={setTyped} autocomplete="off" />}
     </Dialog>
   )
