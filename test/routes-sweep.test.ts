@@ -119,6 +119,15 @@ describe.each(taking)('the body of $name', (route) => {
     for (const key of ['\0', '\ud800']) expect((await ask(route, { body: { [key]: 1 } })).status).toBe(400)
   })
 
+  it('takes null for the e-mail of a signup only', async () => {
+    for (const key of keys) {
+      const { issues } = (await ask(route, { body: { [key]: null } })).json as { issues: object[] }
+      const refused = { path: [key], code: 'invalid_type', message: expect.any(String) }
+      if (route.name === 'signup' && key === 'email') expect(issues).not.toContainEqual(refused)
+      else expect([key, issues]).toEqual([key, expect.arrayContaining([refused])])
+    }
+  })
+
   it('of any type is refused and never echoed', async () => {
     const marker = 'marker-of-the-caller'
     for (const key of keys)

@@ -16,7 +16,7 @@ const kinds = { queued: 'accent', sent: 'ok', failed: 'bad', suppressed: 'plain'
 /** The mails of the server and what became of them; shows neither address nor link. */
 export default function MessagesPage() {
   const sought = place.value.query.get('state')
-  const state = states.find((one) => one === sought) ?? null
+  const state = states.find((one) => one === sought)
   const list = usePages('admin_message_list', { state }, (page) => page.messages)
   return (
     <Page title={messages.title} about={messages.about}>

@@ -40,8 +40,8 @@ export const signup = route({
     username: Username,
     password: Password,
     email: Email.nullish(),
-    invite_token: TicketToken.nullish(),
-    locale: Locale.nullish(),
+    invite_token: TicketToken.optional(),
+    locale: Locale.optional(),
   }),
   output: z.object({
     ok: z.literal(true),
@@ -49,7 +49,7 @@ export const signup = route({
     actor: z.object({ id: Uuid }),
   }),
   errors: ['rate_limited', 'busy', 'no_matching_invite', 'signup_conflict'],
-  async handler({ username, password, email = null, invite_token = null, locale: given }, context) {
+  async handler({ username, password, email = null, invite_token = null, locale }, context) {
     const { app, carriers, ip } = context
     refuseWeak(app, 'invalid_request_body', ['password', password], { username, email })
     let floor: Promise<void> | undefined
@@ -65,7 +65,6 @@ export const signup = route({
         floor = failureFloor(app.config)
         // Hash before the outcome is known, so that all refusals take the same time.
         const password_hash = await app.passwords.hash(password, crowdOf(ip))
-        const locale = given ?? undefined
         const applicant = { username, email, password_hash, invite_token, locale }
         const made = await makeAccount(context, applicant, wasOpen)
         isMadeOpenly = made.open_signup

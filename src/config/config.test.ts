@@ -8,7 +8,7 @@ import { type Config, ConfigError, parseConfig, resolveOptions, withDataDir } fr
 import { written } from './kinds.ts'
 import type { Environment } from './reading.ts'
 import type { AnySetting } from './setting.ts'
-import { keys, settings } from './table.ts'
+import { type Key, keys, settings } from './table.ts'
 
 const cwd = mkdtempSync(join(tmpdir(), 'ck-config-'))
 afterAll(() => rmSync(cwd, { recursive: true }))
@@ -80,6 +80,23 @@ describe('without any setting', () => {
     const given = parse({ CELLKEEP_BOOTSTRAP_TOKEN_PATH: 'token' })
     expect(withDataDir(given, '/var/lib/cellkeep').config.bootstrap_token_path).toBe(join(cwd, 'token'))
   })
+})
+
+const computed = keys.flatMap((key) => {
+  const { default: given } = settings[key] as AnySetting
+  return typeof given === 'function' ? [[key, given] as const] : []
+})
+it.each(computed)('the default of %s depends on earlier rows only, whose values are known', (key, given) => {
+  const read = new Set<string>()
+  const known = new Proxy(parse({}).config, {
+    get(all, name: Key) {
+      read.add(name)
+      return all[name]
+    },
+  })
+  given(known)
+  const earlier: string[] = keys.slice(0, keys.indexOf(key))
+  expect([...read].filter((name) => name !== 'deliver' && !earlier.includes(name))).toEqual([])
 })
 
 describe('one value', () => {

@@ -37,6 +37,16 @@ describe('passkeys', () => {
     },
   )
 
+  it.each([
+    ['localhost', '4040', 'http://localhost:4040'],
+    ['LOCALHOST', '80', 'http://localhost'],
+  ])('are on for a server on %s, port %s', (host, port, public_url) => {
+    const env = { CELLKEEP_HOST: host, CELLKEEP_PORT: port }
+    const expected = { public_url, passkeys: true, rp_id: 'localhost', passkey_origins: [public_url] }
+    expect(parse(env)).toMatchObject(expected)
+    expect(problems({ ...env, CELLKEEP_PASSKEYS: 'true' })).toEqual([])
+  })
+
   it('are off on a machine that nobody configured', () => {
     expect(parse({})).toMatchObject({ passkeys: false })
   })

@@ -61,7 +61,7 @@ export function senderOf(text: string): { name: string; address: string } {
 
 export const messages = {
   public_url: setting(orUnset(origin()), {
-    default: ({ host, port }) => (isLoopbackHost(host) ? httpUrl(host, port) : null),
+    default: ({ host, port }) => (isLoopbackHost(host) ? new URL(httpUrl(host, port)).origin : null),
     shown: 'loopback host: its own URL',
     doc: 'The URL at which people reach this service. Links are never built from request headers.',
   }),

@@ -227,9 +227,9 @@ export const groups = [
   { title: 'Database', settings: database },
   { title: 'Cookies, origins, proxies', settings: browser },
   { title: 'Paths and features', settings: features },
+  { title: 'Messages and links', settings: messages },
   { title: 'Signing in', settings: signIn },
   { title: 'Accounts, passwords, cleanup', settings: accounts },
-  { title: 'Messages and links', settings: messages },
   { title: 'Limits', settings: limits },
 ] as const
 
@@ -238,9 +238,9 @@ export const settings = {
   ...database,
   ...browser,
   ...features,
+  ...messages,
   ...signIn,
   ...accounts,
-  ...messages,
   ...limits,
 }
 

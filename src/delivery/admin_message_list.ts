@@ -25,7 +25,7 @@ const MessageEntry = z.object({
 })
 type MessageEntry = z.output<typeof MessageEntry>
 
-const Filters = z.strictObject({ state: State.nullish(), ...pageInput() })
+const Filters = z.strictObject({ state: State.optional(), ...pageInput() })
 type Wanted = { state: z.output<typeof State> | null; page: Page }
 
 export const admin_message_list = query({

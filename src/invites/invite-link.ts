@@ -10,16 +10,16 @@ import type { Invite } from './invites.ts'
 
 /** Whether the inviter wants the link mailed or revealed. */
 export type Linked = {
-  send?: boolean | null | undefined
-  reveal?: boolean | null | undefined
-  locale?: string | null | undefined
+  send?: boolean | undefined
+  reveal?: boolean | undefined
+  locale?: string | undefined
 }
 
 /** How long the link of an invite works; `invite_send` makes another. */
 const seconds = 14 * 86_400
 
 /** If only mailed tokens count, a revealed one would be of no use. */
-export function refuseReveal({ invite_claim }: Config, reveal: boolean | null | undefined): void {
+export function refuseReveal({ invite_claim }: Config, reveal: boolean | undefined): void {
   if (reveal && invite_claim === 'verified_email')
     throw refusal('invalid_params', { issues: [issue(['reveal'], 'invalid_value')] })
 }
@@ -37,7 +37,7 @@ export async function makeInviteLink(
 ): Promise<string | null> {
   const own = { ...by, purpose: 'invite', invite_id, seconds, until: expires_at } as const
   if (!reveal && (send ?? true) && canMail(app, email)) {
-    const address = { email, email_key: fold(email), locale: locale ?? undefined }
+    const address = { email, email_key: fold(email), locale }
     await makeTicket(app, work, { ...own, ...address, delivery: 'mailed' })
     return null
   }

@@ -23,10 +23,10 @@ const InviteInput = z.strictObject({
   username: OrNull(Username),
   expires_at: OrNull(Timestamp),
   /** False: no message is sent, even if one could be. */
-  send: OrNull(z.boolean()),
+  send: z.boolean().optional(),
   /** True: the link is returned instead of mailed. */
-  reveal: OrNull(z.boolean()),
-  locale: OrNull(Locale),
+  reveal: z.boolean().optional(),
+  locale: Locale.optional(),
 })
 
 export const invite_create = mutation({

@@ -6,11 +6,11 @@ import { operation } from '../core/operation.ts'
 import { sql } from '../db/db.ts'
 import { canMail } from '../delivery/outbox.ts'
 import type { NewTicket } from '../tickets/tickets.ts'
-import { OrNull, Uuid } from '../wire/types.ts'
+import { Uuid } from '../wire/types.ts'
 import { makeInviteLink, refuseReveal } from './invite-link.ts'
 import { Invite, inviteColumns, isOpenInvite } from './invites.ts'
 
-const Input = z.strictObject({ invite_id: Uuid, reveal: OrNull(z.boolean()) })
+const Input = z.strictObject({ invite_id: Uuid, reveal: z.boolean().optional() })
 type Input = z.output<typeof Input>
 
 const refine = (input: Input, { app }: { app: App }): Input => {

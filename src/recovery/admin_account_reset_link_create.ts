@@ -4,7 +4,7 @@ import { mutation } from '../core/declare.ts'
 import { account, operation } from '../core/operation.ts'
 import { freshAdmin, lockTarget } from '../sign-in/privileged.ts'
 import { Ticket } from '../tickets/tickets.ts'
-import { OrNull, Uuid } from '../wire/types.ts'
+import { Uuid } from '../wire/types.ts'
 import { makeResetLink } from './reset-link.ts'
 
 export const admin_account_reset_link_create = mutation({
@@ -14,13 +14,13 @@ export const admin_account_reset_link_create = mutation({
   secret_reply: true,
   rate_limit: 'account',
   rate_limit_group: 'admin_write',
-  input: z.strictObject({ account_id: Uuid, reveal: OrNull(z.boolean()) }),
+  input: z.strictObject({ account_id: Uuid, reveal: z.boolean().default(false) }),
   output: z.object({ ok: z.literal(true), ticket: Ticket, link: z.string().nullable() }),
   errors: ['authentication_required', 'account_not_found', 'privileged_target', 'no_recipient'],
   async handler({ account_id, reveal }, { app, account, actor, credential, ...work }) {
     const target = await lockTarget(app, work.db, 'ticket_create', account_id, { account, credential, actor })
     const made = await makeResetLink(app, work, target, {
-      reveal: reveal ?? false,
+      reveal,
       created_by: actor.id,
       detail: { credential_type: credential.type },
     })

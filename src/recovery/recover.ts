@@ -26,7 +26,7 @@ export const recover = route({
   checksOrigin: true,
   rate_limit: { ip: 'recover_ip', account: 'recover_identifier' },
   enabled: ({ config }) => hasRecovery(config),
-  input: z.strictObject({ identifier: UsernameProvided, locale: Locale.nullish() }),
+  input: z.strictObject({ identifier: UsernameProvided, locale: Locale.optional() }),
   output: z.object({ ok: z.literal(true) }),
   errors: ['rate_limited'],
   async handler({ identifier, locale }, context) {
@@ -37,7 +37,7 @@ export const recover = route({
       await hold.ip(always)
       await hold.account(identifierKey(identifier), always)
       floor = failureFloor(app.config)
-      await sendLink(context, identifier, locale ?? undefined)
+      await sendLink(context, identifier, locale)
     })
     await floor
     return { body: { ok: true as const } }

@@ -9,9 +9,9 @@ import { Uuid } from '../wire/types.ts'
 import { isOpen, Ticket, ticketColumns } from './tickets.ts'
 
 const Filters = z.strictObject({
-  account_id: Uuid.nullish(),
-  purpose: z.enum(ticketPurposes).nullish(),
-  open_only: z.boolean().nullish(),
+  account_id: Uuid.optional(),
+  purpose: z.enum(ticketPurposes).optional(),
+  open_only: z.boolean().default(false),
   ...pageInput(),
 })
 type Wanted = { account_id: string | null; purpose: TicketPurpose | null; open_only: boolean; page: Page }
@@ -61,7 +61,7 @@ export const listTickets = operation({
 
 function wantedOf(app: App, actor: string | null, input: z.output<typeof Filters>): Wanted {
   const { account_id = null, purpose = null, open_only } = input
-  const filters = { account_id, purpose, open_only: open_only ?? false }
+  const filters = { account_id, purpose, open_only }
   return { ...filters, page: openPage(app, 'admin_ticket_list', { actor, ...filters }, input) }
 }
 
