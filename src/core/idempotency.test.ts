@@ -238,6 +238,15 @@ describe('a key', () => {
     expect(reasonOf(await update({ path: null }))).toBe('idempotency_key_reused')
   })
 
+  it('is of the same input whatever the order of keys, at any depth, and not of another order of a list', async () => {
+    const key = newKey()
+    const first = await create(key, { data: { a: [1, 2], b: { c: 1, d: 2 } }, kind: 'note' })
+    const same = await create(key, { kind: 'note', data: { b: { d: 2, c: 1 }, a: [1, 2] } })
+    expect([same.json, isReplayed(same)]).toEqual([first.json, true])
+    const other = await create(key, { kind: 'note', data: { a: [2, 1], b: { c: 1, d: 2 } } })
+    expect(reasonOf(other)).toBe('idempotency_key_reused')
+  })
+
   it('is refused where it is ill-formed or would not be heeded, before anything is done', async () => {
     const cells = await cellCount()
     const good = newKey()

@@ -12,6 +12,7 @@ import {
   removeActor,
   room,
 } from '../../test/helpers/offers.ts'
+import { reasonOf } from '../../test/helpers/outcome.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { scenario, type TestAccount } from '../testing/index.ts'
 import { Offer } from '../wire/offer.ts'
@@ -278,5 +279,22 @@ describe('who may offer a role', () => {
       [{ role: 'plain', ...inRoom }, 'role_grant_scope_not_applicable'],
     ] as const)
       await scenario(test, create(ada, bob, more), { reason })
+  })
+
+  it('is told the first of two refusals', async () => {
+    const { ada, bob } = await pair()
+    const scoped = { role: 'plain', ...inRoom }
+    for (const [to, more, reason] of [
+      [bob.id, { role: 'nothing', scope_kind: 'planet', scope_id: room }, 'invalid_params'],
+      [bob.id, { role: 'keeper', ...inRoom }, 'role_grant_offer_role_not_grantable'],
+      [ada.id, { role: 'closed' }, 'role_grant_offer_role_not_grantable'],
+      [nobody, scoped, 'role_grant_scope_not_applicable'],
+      [ada.id, scoped, 'role_grant_scope_not_applicable'],
+      [ada.id, { role: 'plain' }, no],
+      [nobody, { role: 'plain' }, no],
+      [ada.id.toUpperCase(), { to_actor_id: bob.actor_id }, 'role_grant_offer_self_target'],
+      [nobody, { to_actor_id: bob.actor_id }, 'account_not_found'],
+    ] as const)
+      expect([to, more, await reasonOf(create(ada, { ...bob, id: to }, more)())]).toEqual([to, more, reason])
   })
 })

@@ -128,10 +128,12 @@ describe.each(revokers)('a grant revoked by $who', ({ end, actor, cause, via }) 
       return (await from.client.role_grant_offer_create(input)).offer
     }
     const elsewhere = { scope_kind: 'classroom', scope_id: nobody }
+    const otherKind = { scope_kind: 'team', scope_id: inRoom.scope_id }
     const ended = [
       { offer: await offer(eve, ada), from: eve, to: ada, reason: 'role_grant_revoked' },
       { offer: await offer(ada, bob), from: ada, to: bob, reason: 'grantor_lost_authority' },
       { offer: await offer(ada, bob, elsewhere), from: ada, to: bob, reason: 'grantor_lost_authority' },
+      { offer: await offer(ada, bob, otherKind), from: ada, to: bob, reason: 'grantor_lost_authority' },
     ].sort((a, b) => (a.offer.offer_id < b.offer.offer_id ? -1 : 1))
     const stay = [
       await offer(eve, ada, { to_actor_id: second }),

@@ -122,6 +122,8 @@ describe('role_grant_assign', () => {
       [bob, { role: 'admin', ...inRoom }, 'role_grant_builtin_scoped'],
       [bob, { role: 'local', scope_kind: 'team', scope_id: room }, 'role_grant_scope_not_applicable'],
       [bob, { role: 'plain', ...inRoom }, 'role_grant_scope_not_applicable'],
+      [{ id: nobody }, { role: 'plain', ...inRoom }, 'role_grant_scope_not_applicable'],
+      [{ id: nobody }, { role: 'closed', scope_kind: 'x', scope_id: room }, 'invalid_params'],
       [{ id: nobody }, {}, 'account_not_found'],
       [gone, {}, 'account_not_found'],
       [gone, { to_actor_id: gone.actor_id }, 'account_not_found'],

@@ -61,6 +61,15 @@ it('to the position of an item whose child is deleted: taken over', async () => 
   expect(await rows()).toEqual([{ position: 'b', child_id }])
 })
 
+it('from a position without an item, or with one of a hidden child: not found, wherever it would go', async () => {
+  await itemRow(test, parent_id, 'h', await cellRow(test, { created_by: bob.actor_id }))
+  const before = await rows()
+  for (const position of ['nowhere', 'h'])
+    for (const new_position of [position, 'a', 'free'])
+      await scenario(test, () => move(position, new_position), { reason: 'cell_not_found' })
+  expect(await rows()).toEqual(before)
+})
+
 it('there and back again', async () => {
   await move('a', 'b')
   await move('b', 'a')

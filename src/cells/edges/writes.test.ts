@@ -204,3 +204,12 @@ it('a position that any live item holds is taken, even for the same child; nothi
     expect(row).toEqual({ child_id: holder })
   }
 })
+
+it('a child that the caller may not view is not found at a taken position either', async () => {
+  const [hidden, deleted] = [await cellRow(test, { created_by: bob.actor_id }), await cellRow(test, gone)]
+  await itemRow(test, near, 'held', far)
+  for (const child of [hidden, deleted, missing])
+    await scenario(test, () => send(items.add, items.input(near, 'held', child)) as Promise<unknown>, {
+      reason: 'cell_not_found',
+    })
+})

@@ -43,14 +43,14 @@ async function partitionFindings(db: Database): Promise<Finding[]> {
   const findings: Finding[] = []
   if (!is_held)
     findings.push({
-      finding: 'audit_partition_missing',
+      finding: 'partitions_missing',
       what: `The audit log has no partition for its next row, number ${next}. New rows wait in audit_inbox: nothing is lost, but no list shows them.`,
       remedy:
         'Run `select audit_partition(seq + 1) from audit_position` with psql as the database user of Cellkeep: the error says why. That user must own the tables and may create others in their schema.',
     })
   if (partitions > partitionsMax)
     findings.push({
-      finding: 'audit_partitions_many',
+      finding: 'partitions_many',
       what: `The audit log has ${partitions} partitions, and every list reads all of them.`,
       remedy:
         'Raise CELLKEEP_AUDIT_PARTITION_ROWS, which affects new partitions, or lower CELLKEEP_AUDIT_RETENTION_DAYS.',

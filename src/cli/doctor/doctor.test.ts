@@ -268,13 +268,13 @@ describe('the audit log', () => {
     const { stdout } = await doctor()
     await db(sql`alter table audit_log attach partition audit_log_0 for values from (0) to (20000000)`)
     expect(stdout).toMatch(
-      /^audit_partition_missing\n {2}The audit log has no partition for its next row, number \d+/,
+      /^partitions_missing\n {2}The audit log has no partition for its next row, number \d+/,
     )
     // On a connection of its own, as this exceeds the service's time limit for a statement.
     const client = new pg.Client(test.databaseUrl)
     await client.connect()
     await client.query('select audit_partition(20000000 + n * 10, 10) from generate_series(0, 200) n')
-    expect(await found()).toEqual(['audit_partitions_many'])
+    expect(await found()).toEqual(['partitions_many'])
     await client.query(`do $$ begin
       for n in 0..200 loop
         execute format('drop table audit_log_%1$s, audit_cell_%1$s', 20000000 + n * 10);

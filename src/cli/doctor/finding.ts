@@ -16,7 +16,7 @@ const warnings = new Set([
   'replication_asynchronous',
   'statistics_missing',
   'bloat',
-  'audit_partitions_many',
+  'partitions_many',
   'versions_differ',
   'clock_skew',
   'limiter_store_memory',
