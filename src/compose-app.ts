@@ -110,6 +110,7 @@ export async function composeApp(
   onPriorityKept((reason) => log.info({ err: reason }, 'hashing threads keep the priority of the process'))
   const node = randomBytes(8).toString('hex')
   const bus = createBus({ connection, session: db.primary.session, log, node, observer, warnings })
+  const gate = new Gate({ perCaller: config.max_caller_connections, reads: Math.ceil(poolMax / 2) })
   const daemon = createDaemonTokens({ state: deps.daemonToken, path: config.daemon_token_file }, log)
   const app: App = {
     config,
@@ -121,7 +122,13 @@ export async function composeApp(
     registry,
     actions: wired,
     hooks: declarations.hooks ?? {},
-    callers: createCallerReader(db, { daemon, onTokenUse: lastUsed.stamp, strongRoles, observer }),
+    callers: createCallerReader(db, {
+      daemon,
+      inTurn: (account_id, read) => gate.read(account_id, read),
+      onTokenUse: lastUsed.stamp,
+      strongRoles,
+      observer,
+    }),
     lastUsed,
     audit: createAuditWriter(db, log, registry.events),
     hub: createHub({
@@ -149,7 +156,7 @@ export async function composeApp(
     limiters: createLimiters(config, limiterStore(config, db, log), observer),
     fail: createRefusal(registry.reasons),
     outputs: createOutputs(deps.checkOutputs ?? config.env === 'development', log, observer),
-    gate: new Gate({ perCaller: config.max_caller_connections, reads: Math.ceil(poolMax / 2) }),
+    gate,
     tally: createTally(),
     warnings,
     bus,

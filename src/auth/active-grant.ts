@@ -30,12 +30,18 @@ const grantPairs = grantKeys.map(
 /** `role_grant g` as JSON; `iso_timestamp` puts times into their wire form. */
 export const grantSummary = sql.raw(`json_build_object(${grantPairs.join(', ')})`)
 
-/** The active grants of `actor` as JSON, oldest first. */
-export const activeGrants = sql`coalesce((
+const activeGrantsUpTo = (limit: Sql): Sql => sql`coalesce((
     select json_agg(${grantSummary} order by g.created_at, g.id)
-    from role_grant g
-    where g.actor_id = actor.id and ${activeGrant}
+    from (
+      select ${sql.raw(grantKeys.join(', '))} from role_grant g where g.actor_id = actor.id and ${activeGrant} ${limit}
+    ) g
   ), '[]'::json)`
+
+/** The active grants of `actor` as JSON, oldest first. */
+export const activeGrants = activeGrantsUpTo(sql.empty)
+
+/** So many of them at most; if there are more, any. */
+export const someActiveGrants = (most: number): Sql => activeGrantsUpTo(sql`limit ${sql.raw(most)}`)
 
 /** The current keeper account: the lowest id of those with an active global keeper grant on a live actor. */
 export const keeperAccountId = sql`(

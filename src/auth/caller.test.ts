@@ -186,6 +186,34 @@ describe('the actors of a caller', () => {
       'username',
     ])
   })
+
+  it('with many grants are read in the turn of their account; those who share the statement do not wait', async () => {
+    const [ada, bob] = await Promise.all([test.account(), test.account()])
+    const grant = (count: number) => run`
+      insert into role_grant (actor_id, role, scope_kind, scope_id, created_at)
+      select ${ada.actor_id}::uuid, 'member', 'team', gen_random_uuid(), now() - n * interval '1 day'
+      from generate_series(1, ${count}::int) n`
+    const held = Promise.withResolvers<void>()
+    const { gate } = test.service.app
+    const holding = Array.from({ length: 8 }, () => gate.run(ada.id, () => held.promise))
+
+    await grant(64)
+    expect((await read(ada.cookie, true))?.candidates?.[0]?.role_grants).toHaveLength(64)
+    await grant(1)
+    const answered: string[] = []
+    const reads = [ada, bob].map(async ({ cookie, username }) => {
+      const caller = await read(cookie, true)
+      answered.push(username)
+      return caller?.candidates?.[0]?.role_grants.map(({ created_at }) => created_at)
+    })
+    await reads[1]
+    expect(answered).toEqual([bob.username])
+    held.resolve()
+    const [many] = await Promise.all(reads)
+    expect(many).toHaveLength(65)
+    expect(many).toEqual(many?.toSorted())
+    await Promise.all(holding)
+  })
 })
 
 describe('batched reads', () => {

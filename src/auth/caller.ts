@@ -1,7 +1,7 @@
 import { batched } from '../db/batched.ts'
 import { type Database, type Sql, sql } from '../db/db.ts'
 import type { Observer } from '../observe/observer.ts'
-import { activeGrants, holdsAnyOf, keeperAccountId } from './active-grant.ts'
+import { activeGrants, holdsAnyOf, keeperAccountId, someActiveGrants } from './active-grant.ts'
 import type { CookieReading, SessionCookie } from './cookie.ts'
 import type { DaemonTokens } from './daemon-token.ts'
 import type { Account, Actor, Credential, RoleGrant } from './identity.ts'
@@ -59,14 +59,17 @@ export type Caller = {
 export type CallerReader = {
   /**
    * Credential → account, plus its actors and their active grants if `withActors`, in one statement shared by all
-   * requests of this event loop turn. Null: no valid credential. Never cached. A valid daemon token takes precedence
-   * over a valid session, and a valid session over a bearer token; a bearer token that is not needed is not looked up.
+   * requests of this event loop turn, and in one more if the grants are many. Null: no valid credential. Never cached.
+   * A valid daemon token takes precedence over a valid session, and a valid session over a bearer token; a bearer token
+   * that is not needed is not looked up.
    */
   read(asked: { carriers: Carriers; withActors: boolean; ip: string }): Promise<Caller | null>
 }
 
 type CallerReaderDeps = {
   daemon: DaemonTokens | undefined
+  /** Runs a read when it is the turn of the account for a connection. */
+  inTurn<T>(account_id: string, read: () => Promise<T>): Promise<T>
   /** Called for each use of a token; must not block. */
   onTokenUse(token_id: string, ip: string): void
   /** Roles whose holders need a strong credential. */
@@ -85,13 +88,19 @@ type Row = Account & {
   fence?: number
 }
 
-const candidates = sql`, coalesce((
-    select json_agg(json_build_object('id', actor.id, 'name', actor.name, 'role_grants', ${activeGrants})
+/** The actors of a caller with more grants of one are read alone: other requests share the statement and wait for it. */
+const sharedGrantsMax = 64
+
+const candidatesWith = (grants: Sql): Sql => sql`, coalesce((
+    select json_agg(json_build_object('id', actor.id, 'name', actor.name, 'role_grants', ${grants})
       order by actor.created_at, actor.id)
     from (
       select id, name, created_at, deleted_at from actor where account_id = account.id offset 0
     ) actor where actor.deleted_at is null
   ), '[]'::json) as candidates`
+const candidates = candidatesWith(activeGrants)
+const smallCandidates = candidatesWith(someActiveGrants(sharedGrantsMax + 1))
+const isLarge = ({ role_grants }: Candidate): boolean => role_grants.length > sharedGrantsMax
 
 const account = sql`account.id, account.username, account.email, account.email_verified, account.created_at`
 
@@ -130,7 +139,7 @@ const mustEnrol = (roles: readonly string[]): Sql =>
 
 export function createCallerReader(
   db: Database,
-  { daemon, onTokenUse, strongRoles, observer }: CallerReaderDeps,
+  { daemon, inTurn, onTokenUse, strongRoles, observer }: CallerReaderDeps,
 ): CallerReader {
   const reader = (query: (keys: string[], extra: Sql) => Sql, policy: Sql) => {
     const load = (extra: Sql) => async (keys: string[]) => {
@@ -144,8 +153,12 @@ export function createCallerReader(
     }
     const watched = { line: db.line, watched: { site: 'caller', observer } }
     const withoutCandidates = batched(load(sql.empty), watched)
-    const withCandidates = batched(load(candidates), watched)
-    return (key: string, withActors: boolean) => (withActors ? withCandidates : withoutCandidates)(key)
+    const withCandidates = batched(load(smallCandidates), watched)
+    return async (key: string, withActors: boolean): Promise<Row | undefined> => {
+      const row = await (withActors ? withCandidates : withoutCandidates)(key)
+      if (!row?.candidates?.some(isLarge)) return row
+      return await inTurn(row.id, () => db.readOnly.first<Row>(query([key], sql`${policy}${candidates}`)))
+    }
   }
   const policy = strongRoles.length > 0 ? mustEnrol(strongRoles) : sql.empty
   const bySession = reader(sessions, policy)

@@ -80,6 +80,7 @@ export class Connection implements Holder {
   #waiting: [IncomingMessage, ServerResponse][] = []
   #isPaused = false
   #isPausing = false
+  #next: NodeJS.Immediate | undefined
   #isQuiet = false
   #taken = -1
   #takenAt = 0
@@ -156,11 +157,10 @@ export class Connection implements Holder {
 
   /** Counts this connection as lingering until the returned function is called. */
   linger(): () => void {
-    const all = this.#all
-    all.lingering += 1
+    this.#all.lingering += 1
     let isOver = false
     return () => {
-      if (!isOver) all.lingering -= 1
+      if (!isOver) this.#all.lingering -= 1
       isOver = true
     }
   }
@@ -192,7 +192,6 @@ export class Connection implements Holder {
     const socket = this.#socket
     const responses = [...this.#owed.keys()]
     const broken = responses.find(({ req }) => !req.complete)
-    const before = responses.filter((response) => response !== broken)
     const end = (): void => {
       if (!socket.writable || broken?.headersSent) return void socket.destroy()
       socket.end(
@@ -201,7 +200,7 @@ export class Connection implements Holder {
       const cut = setTimeout(() => socket.destroy(), lingerMs)
       socket.resume().once('close', () => clearTimeout(cut))
     }
-    const last = before.at(-1)
+    const last = responses.filter((response) => response !== broken).at(-1)
     if (last) last.once('close', end)
     else end()
   }
@@ -215,7 +214,7 @@ export class Connection implements Holder {
     unsent.bytes -= bytes
     this.#all.running -= 1
     // Nobody would read the answers of a closed connection, so its waiting requests are not started.
-    if (this.#waiting.length > 0 && !this.#socket.destroyed) this.#goOn()
+    if (this.#waiting.length > 0 && !this.#socket.destroyed) this.#next ??= setImmediate(() => this.#goOn())
     // Node would keep the idle connection open until its keep-alive timeout, and `server.close()` waits for that.
     else if (this.isIdle && this.#all.isLeaving()) this.#socket.destroySoon()
   }
@@ -266,7 +265,9 @@ export class Connection implements Holder {
     })
   }
 
+  /** In a turn of its own: answers that need no database would all be given in one. */
   #goOn(): void {
+    this.#next = undefined
     while (this.#waiting.length > 0 && this.#hasRoom()) {
       const [request, response] = this.#waiting.shift() as [IncomingMessage, ServerResponse]
       this.#all.waiting -= 1

@@ -152,6 +152,21 @@ describe('requests of one connection', () => {
     expect(statuses(await closed)).toEqual(Array(count).fill(200))
   })
 
+  it('that need no database do not begin in one turn, so that others are answered in between', async () => {
+    turns = new Map()
+    const count = 500
+    const socket = await open(test.url)
+    const closed = untilClosed(socket)
+    const counting = countTurns(() => socket.closed)
+    socket.write(get('counted').repeat(count - 1))
+    socket.write(get('counted').replace('Host: x', 'Host: x\r\nConnection: close'))
+    expect(statuses(await closed)).toEqual(Array(count).fill(200))
+    await counting
+    expect([...turns.values()].reduce((a, b) => a + b)).toBe(count)
+    // The first begin when they arrive, the next 12 perhaps in the same turn.
+    expect(Math.max(...turns.values())).toBeLessThanOrEqual(24)
+  })
+
   it('are not begun while it leaves more than a mebibyte unread', async () => {
     const socket = await unreading(big(8), impatient)
     await expect.poll(() => hits).toBe(1)

@@ -7,6 +7,7 @@ import { onLocalhost } from '../../test/helpers/passkeys.ts'
 import { firstStep, guarded, secondStep } from '../../test/helpers/totp.ts'
 import { mutation } from '../core/declare.ts'
 import { sql } from '../db/db.ts'
+import { inWork, noteRoute } from '../observe/work.ts'
 import { type TestAccount, type TestOptions, type TestService, testService } from '../testing/index.ts'
 import { Gate } from './gate.ts'
 
@@ -141,6 +142,35 @@ describe('the gate', () => {
     await Promise.all(calls)
   })
 
+  it('lets one route at a time pass the methods of a caller, and then the first of these in', async () => {
+    const gate = new Gate({ perCaller: 1, reads: 5 })
+    const begun: string[] = []
+    const ends = new Map<string, () => void>()
+    const work = (name: string) => async () => {
+      begun.push(name)
+      await new Promise<void>((resolve) => ends.set(name, resolve))
+    }
+    const route = (name: string) =>
+      inWork({ site: name, fields: {} }, () => {
+        noteRoute()
+        return gate.run('a', work(name))
+      })
+    const methods = [gate.run('a', work('method 0')), gate.run('a', work('method 1'))]
+    const more = Array.from({ length: 499 }, () => gate.run('a', async () => {}))
+    const routes = [route('route 1'), route('route 2')]
+    expect(begun).toEqual(['method 0', 'route 1'])
+    ends.get('route 1')?.()
+    await expect.poll(() => begun).toEqual(['method 0', 'route 1', 'route 2'])
+    ends.get('method 0')?.()
+    await methods[0]
+    routes.push(route('route 3'))
+    expect(begun).toEqual(['method 0', 'route 1', 'route 2'])
+    ends.get('route 2')?.()
+    await expect.poll(() => begun.slice(3)).toEqual(['method 1', 'route 3'])
+    for (const name of ['method 1', 'route 3']) ends.get(name)?.()
+    await Promise.all([...methods, ...routes, ...more])
+  })
+
   it('refuses a caller that has very many calls waiting', async () => {
     const gate = new Gate({ perCaller: 1, reads: 5 })
     let end = () => {}
@@ -215,6 +245,29 @@ describe('one caller', () => {
     expect(await reasonOf(bob.client.cell_create({ data: {} }))).toBe('ok')
     await release()
     for (const { status } of await Promise.all(calls)) expect(status).toBeLessThan(500)
+  })
+
+  it('signs in, changes its password and signs out while its own methods hold and await all its connections', async () => {
+    const [ada] = await service()
+    const { cell } = await ada.client.cell_create({ data: {} })
+    const release = await hold('cell', cell.id)
+    const calls = Array.from({ length: 12 }, (_, n) =>
+      reasonOf(ada.client.cell_update({ cell_id: cell.id, data: { n } })),
+    )
+    await expect.poll(blocked).toBe(8)
+    const { username, password } = ada
+    const signedIn = await send(test, 'POST /login', { body: { username, password } })
+    const { cookie } = signedIn
+    const changed = await send(test, 'POST /password', {
+      cookie,
+      body: { current_password: password, new_password: `${password}, another` },
+    })
+    const again = await send(test, 'POST /login', { body: { username, password: `${password}, another` } })
+    const signedOut = await send(test, 'POST /logout', { cookie: again.cookie, body: {} })
+    expect([signedIn, changed, again, signedOut].map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect(await blocked()).toBe(8)
+    await release()
+    await Promise.all(calls)
   })
 
   it('nested calls are part of the outer call', async () => {

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { busy, refusal } from '../errors.ts'
+import { currentWork } from '../observe/work.ts'
 
 /**
  * Divides the pooled connections among callers, so that no caller (an account, or an address without one) takes
@@ -13,8 +14,10 @@ const waitMs = 5_000
 /** Waiting calls per caller; more are refused immediately. */
 const waitingMax = 500
 
-type Waiting = { isRead: boolean; admit(): void }
-type Caller = { running: number; reading: number; waiting: Waiting[] }
+type Kind = 'read' | 'transaction' | 'route'
+type Waiting = { kind: Kind; admit(): void }
+/** `running` counts all, `reading` and `routes` those of a kind. */
+type Caller = { running: number; reading: number; routes: number; waiting: Waiting[] }
 
 export class Gate {
   readonly #perCaller: number
@@ -39,30 +42,32 @@ export class Gate {
 
   /**
    * Runs a transaction when it is the caller's turn. Refuses with `service_unavailable` if that takes too long, as
-   * a pool without a free connection does, and with `busy` if too many calls of the caller are waiting.
+   * a pool without a free connection does, and with `busy` if too many calls of the caller are waiting. Methods that
+   * hold or await all places do not keep one's own sign-in out: one route at a time takes a place above the max.
    */
   async run<T>(caller: string, work: () => Promise<T>): Promise<T> {
     if (this.#admitted.getStore()?.isRunning) return await work()
-    const waited = this.#enter(caller, false)
+    const kind = currentWork()?.isRoute ? 'route' : 'transaction'
+    const waited = this.#enter(caller, kind)
     if (waited) await waited
     const own = { isRunning: true }
     try {
       return await this.#admitted.run(own, work)
     } finally {
       own.isRunning = false
-      this.#leave(caller, false)
+      this.#leave(caller, kind)
     }
   }
 
   /** The same for a single reading statement, in which no other work can be nested. */
   async read<T>(caller: string, work: () => Promise<T>): Promise<T> {
     if (this.#admitted.getStore()?.isRunning) return await work()
-    const waited = this.#enter(caller, true)
+    const waited = this.#enter(caller, 'read')
     if (waited) await waited
     try {
       return await work()
     } finally {
-      this.#leave(caller, true)
+      this.#leave(caller, 'read')
     }
   }
 
@@ -72,21 +77,22 @@ export class Gate {
   }
 
   /** Returns undefined if admitted immediately, so that nothing is awaited. */
-  #enter(key: string, isRead: boolean): Promise<void> | undefined {
-    const caller = this.#callers.get(key) ?? { running: 0, reading: 0, waiting: [] }
+  #enter(key: string, kind: Kind): Promise<void> | undefined {
+    const caller = this.#callers.get(key) ?? { running: 0, reading: 0, routes: 0, waiting: [] }
     this.#callers.set(key, caller)
-    if (caller.waiting.length === 0 && this.#fits(caller, isRead)) {
-      this.#take(caller, isRead)
+    if (isFirstRoute(caller, kind) || (caller.waiting.length === 0 && this.#fits(caller, kind))) {
+      this.#take(caller, kind)
       return undefined
     }
-    if (caller.waiting.length >= waitingMax) throw busy()
-    return this.#wait(key, caller, isRead)
+    if (isCrowded(caller, kind)) throw busy()
+    return this.#wait(key, caller, kind)
   }
 
-  #leave(key: string, isRead: boolean): void {
+  #leave(key: string, kind: Kind): void {
     const caller = this.#callers.get(key) as Caller
     caller.running -= 1
-    if (isRead) {
+    if (kind === 'route') caller.routes -= 1
+    if (kind === 'read') {
       caller.reading -= 1
       this.#readsLeft += 1
       this.#admit(caller, { reads: false })
@@ -95,22 +101,23 @@ export class Gate {
     this.#forgetIdle(key, caller)
   }
 
-  #fits(caller: Caller, isRead: boolean): boolean {
+  #fits(caller: Caller, kind: Kind): boolean {
     if (caller.running >= this.#perCaller) return false
-    return !isRead || (this.#readsLeft > 0 && caller.reading < this.#readsPerCaller)
+    return kind !== 'read' || (this.#readsLeft > 0 && caller.reading < this.#readsPerCaller)
   }
 
-  #take(caller: Caller, isRead: boolean): void {
+  #take(caller: Caller, kind: Kind): void {
     caller.running += 1
-    if (!isRead) return
+    if (kind === 'route') caller.routes += 1
+    if (kind !== 'read') return
     caller.reading += 1
     this.#readsLeft -= 1
   }
 
-  #wait(key: string, caller: Caller, isRead: boolean): Promise<void> {
+  #wait(key: string, caller: Caller, kind: Kind): Promise<void> {
     return new Promise((resolve, reject) => {
       const one: Waiting = {
-        isRead,
+        kind,
         admit: () => {
           clearTimeout(timer)
           resolve()
@@ -139,17 +146,29 @@ export class Gate {
 
   /** Admits the calls of a caller that fit now, in order of arrival; its next turn comes after those of the others. */
   #admit(caller: Caller, { reads = true } = {}): void {
-    for (let next = caller.waiting[0]; next && (reads || !next.isRead); next = caller.waiting[0]) {
-      if (!this.#fits(caller, next.isRead)) return
-      caller.waiting.shift()
-      this.#queue.delete(caller)
-      if (caller.waiting.length > 0) this.#queue.add(caller)
-      this.#take(caller, next.isRead)
-      next.admit()
-    }
+    const { waiting } = caller
+    const isNext = ({ kind }: Waiting): boolean => (reads || kind !== 'read') && this.#fits(caller, kind)
+    while (waiting[0] && isNext(waiting[0])) this.#admitAt(caller, 0)
+    const route = waiting.findIndex(({ kind }) => isFirstRoute(caller, kind))
+    if (route >= 0) this.#admitAt(caller, route)
+  }
+
+  #admitAt(caller: Caller, index: number): void {
+    const [next] = caller.waiting.splice(index, 1) as [Waiting]
+    this.#queue.delete(caller)
+    if (caller.waiting.length > 0) this.#queue.add(caller)
+    this.#take(caller, next.kind)
+    next.admit()
   }
 
   #forgetIdle(key: string, { running, waiting }: Caller): void {
     if (running === 0 && waiting.length === 0) this.#callers.delete(key)
   }
 }
+
+const isFirstRoute = ({ routes }: Caller, kind: Kind): boolean => kind === 'route' && routes === 0
+
+/** Waiting methods do not crowd out routes. */
+const isCrowded = ({ waiting }: Caller, kind: Kind): boolean =>
+  waiting.length >= waitingMax &&
+  (kind !== 'route' || waiting.filter((one) => one.kind === kind).length >= waitingMax)

@@ -152,16 +152,25 @@ export function inGrants(list: List): Ordered {
 }
 
 /**
+ * All grants of a principal, in the order of an index. Otherwise, where few principals hold nearly all grants, the
+ * planner would read the whole table to find that this one has none.
+ */
+const grantsOf = sql`(
+  select cell_id, principal from cell_grant where principal = p.principal order by cell_created_at, cell_id offset 0
+) h`
+
+/**
  * Per principal. Each principal's index is walked until a page is full; in the order of change, all its cells are
  * looked up.
  */
 function byPrincipal(list: List, conditions: Sql[]): Sql {
-  const { key, beyond, inOrder, limited } = list.order_by === 'updated_at' ? list : inGrants(list)
+  const readsAll = list.order_by === 'updated_at'
+  const { key, beyond, inOrder, limited } = readsAll ? list : inGrants(list)
   return sql`(
     select one.*
     from me cross join unnest(me.principals) as p (principal) cross join lateral (
       select ${columns(list, { [keyNames[list.order_by]]: key })}${via(list, sql`p.principal`)}
-      from cell_grant h
+      from ${readsAll ? grantsOf : sql`cell_grant h`}
         cross join lateral (select ${columns(list)} from cell c where c.id = h.cell_id offset 0) c
       where ${all([sql`h.principal = p.principal`, tier.live, ...conditions, ...filters(list), beyond])}
       ${inOrder} ${limited}
@@ -186,8 +195,7 @@ function byEither(list: List, visibilities: readonly Visibility[], conditions: S
   // `is true` makes it a hash lookup; as a plain condition the planner might turn it into a join.
   const isMine = sql`(c.id in (select id from mine)) is true`
   const isHeld = sql`case when ${isProbed} then ${tier.held} else ${isMine} end`
-  const grants = sql`
-    from me cross join unnest(me.principals) as p (principal) join cell_grant h on h.principal = p.principal`
+  const grants = sql`from me cross join unnest(me.principals) as p (principal) cross join lateral ${grantsOf}`
   return walksFirst(list, {
     first: [
       sql`mine as materialized (select h.cell_id as id ${grants})`,

@@ -3,7 +3,7 @@ import { cellRow, cellRows, countedUsage } from '../../../test/helpers/cell-rows
 import { workOf } from '../../../test/helpers/plans.ts'
 import { serviceForFile } from '../../../test/helpers/service.ts'
 import { sql } from '../../db/db.ts'
-import type { TestAccount } from '../../testing/index.ts'
+import { type TestAccount, testService } from '../../testing/index.ts'
 
 /**
  * 24 000 cells, nearly all hidden and newer than what the callers see. A plan that walks hidden cells, sorts what
@@ -243,4 +243,28 @@ describe('one cell', () => {
     // The data of a single far cell takes more than fifty pages.
     expect(many).toBeLessThan(few + 50)
   })
+})
+
+it('where one principal has all grants, the lists of others do not look through these', async () => {
+  await using own = await testService()
+  const [holder, other] = await Promise.all([own.account(), own.account()])
+  await cellRows(own, granted, {
+    created_by: sql`${holder.actor_id}::uuid`,
+    path: sql`'docs/' || i`,
+    created_at: sql`'2025-01-01'::timestamptz + i * interval '1 second'`,
+  })
+  await own.service.app.db.run(sql`
+    insert into cell_grant (cell_id, level, role, cell_created_at, cell_path)
+    select id, 'viewer', 'reader', created_at, path from cell`)
+  for (const table of ['cell', 'cell_grant']) await own.service.app.db.run(sql`analyze ${sql.raw(table)}`)
+  await cellRow(own, { created_by: other.actor_id, path: 'docs/own' })
+  for (const input of [
+    {},
+    ...orders,
+    { kind: 'note' },
+    ...pathOrders.map((order) => ({ ...order, path_prefix: 'docs/' })),
+  ]) {
+    const { scanned, rows } = await workOf(own.databaseUrl, () => other.client.cell_list(input))
+    expect([input, scanned.includes('cell_grant'), rows.cell_grant ?? 0]).toEqual([input, false, 0])
+  }
 })
