@@ -48,14 +48,21 @@ export async function generateWorld(client: pg.Client, options: WorldOptions): P
   const { cells, seed = 1, passwordHash = '-', relations = false } = options
   const accounts = accountsOf(cells)
   const later = await dropIndexes(client)
-  // Numbers in 0..1 that depend only on the seed; ids come from md5, as in `idOf`.
+  // Numbers in 0..1 that depend only on the seed; ids come from md5, as in `idOf`. PostgreSQL inlines these functions,
+  // because their bodies are immutable: it would not if they concatenated a number that is not cast.
   await client.query(`
     set synchronous_commit = off;
     set maintenance_work_mem = '1GB';
     create function pg_temp.u(i bigint, salt int) returns float8 language sql immutable
       as $$ select (hashint8extended(i, ${seed} * 1000 + salt) & 4294967295) / 4294967296.0::float8 $$;
     create function pg_temp.id(what text, i bigint) returns uuid language sql immutable
-      as $$ select md5(what || ':' || i)::uuid $$;`)
+      as $$ select md5(what || ':' || i::text)::uuid $$;
+    create function pg_temp.created(i bigint) returns timestamptz language sql immutable
+      as $$ select timestamptz '${new Date().toISOString()}'
+        - interval '1 year' * ((${cells} - i + (i % 10 = 9)::int) / ${cells}::float8) $$;
+    create function pg_temp.path(i bigint) returns text language sql immutable
+      as $$ select case when i % 50 = 0 then 'docs/' || (i % 1000)::text || '/' || i::text
+        when i < ${cells} / 50 then 'archive/' || i::text end $$;`)
   await client.query(`
     insert into account (id, username, password_hash, created_at)
     select pg_temp.id('account', i), 'user' || i, '${passwordHash}', now() - interval '1 year'
@@ -91,7 +98,7 @@ async function insertCells(client: pg.Client, cells: number, accounts: number): 
     insert into cell (id, kind, visibility, path, data, data_bytes, created_by, created_at, updated_at, updated_by,
       version, deleted_at)
     select pg_temp.id('cell', i), kind, case when pg_temp.u(i, 2) < 0.3 then 'public' else 'private' end,
-      case when i % 50 = 0 then 'docs/' || i % 1000 || '/' || i when i < ${cells} / 50 then 'archive/' || i end,
+      pg_temp.path(i),
       data, octet_length(data::text), created_by, created_at, updated_at,
       case when updated_at is not null then created_by end, case when updated_at is null then 1 else 2 end,
       case when pg_temp.u(i, 3) < 0.02 then now() end
@@ -106,23 +113,23 @@ async function insertCells(client: pg.Client, cells: number, accounts: number): 
         end as created_by,
         created_at,
         case when pg_temp.u(i, 8) < 0.3 then created_at + pg_temp.u(i, 9) * (now() - created_at) end as updated_at
-      from generate_series(0, ${cells - 1}) i,
-        lateral (select now() - interval '1 year' * ((${cells} - i + (i % 10 = 9)::int) / ${cells}::float8)) t (created_at)
+      from generate_series(0, ${cells - 1}) i, lateral (select pg_temp.created(i)) t (created_at)
     ) made`)
   await client.query(`
     insert into cell_usage (account_id, shard, cells, bytes)
     select account_id, 0, count(*), sum(data_bytes) from cell join actor on actor.id = cell.created_by group by account_id`)
 }
 
-/** Half as many grants as cells, and those of the callers. */
+/** Half as many grants as cells, and those of the callers. Cells are not looked up: that takes as long as making them. */
 async function insertGrants(client: pg.Client, cells: number, accounts: number): Promise<void> {
   const ordinary = `'actor', ${firstOrdinary} + floor(pg_temp.u(i, 12) ^ 2 * ${accounts - firstOrdinary})::bigint`
   const give = (cell: string, principal: string, from: string) => `
     insert into cell_grant (cell_id, level, actor_id, role, scope_id, cell_created_at, cell_path)
-    select c.id, case when pg_temp.u(i, 10) < 0.2 then 'editor' else 'viewer' end, p.*, c.created_at, c.path
-    from ${from} join lateral (select ${principal}) p (actor_id, role, scope_id) on true
-      join cell c on c.id = pg_temp.id('cell', ${cell})
-    on conflict do nothing`
+    select distinct on (at, actor_id, role, scope_id)
+      pg_temp.id('cell', at), case when pg_temp.u(i, 10) < 0.2 then 'editor' else 'viewer' end, actor_id, role, scope_id,
+      pg_temp.created(at), pg_temp.path(at)
+    from (select i, ${cell}, ${principal} from ${from}) made (i, at, actor_id, role, scope_id)
+    order by at, actor_id, role, scope_id, i`
   await client.query(
     give(
       `floor(pg_temp.u(i, 11) * ${cells})::bigint`,
@@ -154,15 +161,16 @@ const idOfActor = (caller: CallerName): string => `pg_temp.id('actor', ${indexOf
 /** Drops what is faster to build at the end; resolves to the statements that restore it. */
 async function dropIndexes(client: pg.Client): Promise<string[]> {
   const tables = `('cell', 'cell_grant', 'cell_field', 'cell_item', 'audit_log')`
-  const references = await client.query<{ drop: string; definition: string }>(`
+  const constraints = await client.query<{ drop: string; definition: string }>(`
     select format('alter table %s drop constraint %I', conrelid::regclass, conname) as drop,
       format('alter table %s add constraint %I %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) as definition
-    from pg_constraint where contype = 'f' and conrelid::regclass::text in ${tables}`)
+    from pg_constraint where contype in ('f', 'p', 'u') and conrelid::regclass::text in ${tables}
+    order by contype = 'f' desc, conname`)
   const indexes = await client.query<{ drop: string; definition: string }>(`
     select format('drop index %I', i.relname) as drop, replace(pg_get_indexdef(i.oid), ' ON ONLY ', ' ON ') as definition
     from pg_index x join pg_class i on i.oid = x.indexrelid join pg_class t on t.oid = x.indrelid
     where t.relname in ${tables} and not exists (select from pg_constraint where conindid = i.oid)`)
-  const all = [...references.rows, ...indexes.rows]
+  const all = [...indexes.rows, ...constraints.rows]
   for (const one of all) await client.query(one.drop)
   return all.reverse().map(({ definition }) => definition)
 }

@@ -145,11 +145,15 @@ const byHeads = (list: List, conditions: Sql[]): Sql => sql`(
 export function inGrants(list: List): Ordered {
   const inOrder = grantOrdered(list)
   if (list.shared_with || list.visibility || list.kind || !hasGrantIndex(list)) return inOrder
-  const lastPublic = sql`select ${sql.raw(keyNames[list.order_by])} from (
-    ${walked(list, inScope(list, { visibility: 'public' }))} limit 1 offset ${sql.raw(pageSize(list.limit) - 1)}
-  ) c`
-  return { ...inOrder, beyond: all([inOrder.beyond, upTo(list, sql`(${lastPublic})`)]) }
+  return { ...inOrder, beyond: all([inOrder.beyond, upTo(list, lastPublic(list))]) }
 }
+
+/** The key at which public cells fill the page; null if they are too few. */
+const lastPublic = (list: List): Sql => sql`(
+  select ${sql.raw(keyNames[list.order_by])} from (
+    ${walked(list, inScope(list, { visibility: 'public', created_by: list.created_by }))}
+    limit 1 offset ${sql.raw(pageSize(list.limit) - 1)}
+  ) c)`
 
 /**
  * All grants of a principal, in the order of an index. Otherwise, where few principals hold nearly all grants, the
@@ -190,14 +194,20 @@ const probesMax = 4
  */
 function byEither(list: List, visibilities: readonly Visibility[], conditions: Sql[]): Sql {
   const { created_by, kind, order_by } = list
+  // Walks end where public cells fill the page. Those of one owner have no index by path.
+  const mayFill = !list.shared_with && !list.visibility && order_by !== 'path'
+  const last = mayFill ? [sql`last_public as materialized (select ${lastPublic(list)} as key)`] : []
+  const near = mayFill ? [upTo(list, sql`(select key from last_public)`, list.key)] : []
+  const nearer = { ...list, beyond: all([list.beyond, ...near]) }
   const isPrivate = visibilities.every((one) => one === 'private')
   const isProbed = sql`(select count > ${sql.raw(readMax)} from mine_count) and cardinality(me.principals) <= ${sql.raw(probesMax)}`
   // `is true` makes it a hash lookup; as a plain condition the planner might turn it into a join.
   const isMine = sql`(c.id in (select id from mine)) is true`
   const isHeld = sql`case when ${isProbed} then ${tier.held} else ${isMine} end`
   const grants = sql`from me cross join unnest(me.principals) as p (principal) cross join lateral ${grantsOf}`
-  return walksFirst(list, {
+  return walksFirst(nearer, {
     first: [
+      ...last,
       sql`mine as materialized (select h.cell_id as id ${grants})`,
       sql`mine_count as materialized (select count(*) from (select ${grants} limit ${sql.raw(readMax + 1)}) h)`,
     ],

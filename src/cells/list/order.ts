@@ -39,11 +39,12 @@ export function grantOrdered(list: Page & InGrants & { path_prefix?: string | un
 }
 
 /**
- * A condition on `cell_grant h`: its cell does not come after the key `last`; true for every cell if `last` is null.
+ * A condition on `cell_grant h`, or on another `key`: its cell does not come after the key `last`; true for every cell
+ * if `last` is null.
  */
-export function upTo(list: InGrants, last: Sql): Sql {
+export function upTo(list: InGrants, last: Sql, key: Sql = sql.raw(grantKey(list))): Sql {
   const isAscending = list.order_direction === 'asc'
   const ends = list.order_by === 'path' ? ["''", 'repeat(chr(1114111), 256)'] : ["'-infinity'", "'infinity'"]
   const end = sql.raw(ends[isAscending ? 1 : 0] as string)
-  return sql`${sql.raw(grantKey(list))} ${sql.raw(isAscending ? '<=' : '>=')} coalesce(${last}, ${end})`
+  return sql`${key} ${sql.raw(isAscending ? '<=' : '>=')} coalesce(${last}, ${end})`
 }

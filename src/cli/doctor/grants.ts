@@ -15,10 +15,12 @@ export async function grantFindings(db: Database, { parsed }: Opened): Promise<F
       union all
       select (${next} and g.role > held.role order by g.role limit 1) from held where held.role is not null
     )
-    select role from held where role <> all(${declared}::text[])
-      and exists (
-        select from role_grant g join actor on actor.id = g.actor_id and actor.deleted_at is null
-        where g.role = held.role and ${activeGrant})`)
+    select role from held cross join lateral (
+      -- As an equality, the planner would look for the role in the whole table, or join every grant with its actor.
+      select from role_grant g
+        cross join lateral (select from actor where id = g.actor_id and deleted_at is null offset 0) actor
+      where g.role between held.role and held.role and ${activeGrant} order by g.role limit 1
+    ) one where role <> all(${declared}::text[])`)
   if (held.length === 0) return []
   return [
     {
