@@ -13,8 +13,8 @@ const numberedMax = 10_000
 
 type Log = Pick<Database, 'one' | 'readOnly' | 'replicas'>
 
-/** Moves committed rows into the log, numbered in the order in which they became visible. */
-export const numberRows = (db: Log): Promise<Position> => moveAll(db, move)
+/** Moves committed rows into the log, numbered in the order in which they became visible, until `stop`. */
+export const numberRows = (db: Log, stop?: AbortSignal): Promise<Position> => moveAll(db, move, stop)
 
 /**
  * Readers of the log call this first so that callers see their own writes. On a full disk, what cannot be numbered
@@ -35,13 +35,13 @@ async function move(db: Log): Promise<number> {
   return numbered
 }
 
-async function moveAll(db: Log, moveSome: typeof move): Promise<Position> {
+async function moveAll(db: Log, moveSome: typeof move, stop?: AbortSignal): Promise<Position> {
   for (;;) {
     const { is_waiting, ...position } = await db.readOnly.one<Position & { is_waiting: boolean }>(
       sql`select seq, partition_rows, audit_waiting() as is_waiting from audit_position`,
     )
     // Fewer: all committed rows are numbered, or no partition can be created for them.
-    if (is_waiting && (await moveSome(db)) === numberedMax) continue
+    if (is_waiting && !stop?.aborted && (await moveSome(db)) === numberedMax) continue
     // So that replicas show the numbers too.
     await db.replicas?.fence.take()
     return position

@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { auditRows } from '../../test/helpers/audit-rows.ts'
 import { rival } from '../../test/helpers/race.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
 import { sql } from '../db/db.ts'
@@ -55,6 +56,13 @@ describe('cleanUp', () => {
     const left = await db().rows(sql`select 1 from auth_session where account_id = ${ada.id}::uuid`)
     expect(left).toHaveLength(2)
     expect(await scenario(test, cleanUp)).toEqual({ ...none, ran: true })
+  })
+
+  it('numbers the audit rows that nobody has read, its own too', async () => {
+    await auditRows(test, 3)
+    await offers(1, '1 second')
+    await cleanUp()
+    expect(await db().one(sql`select audit_waiting() as is_waiting`)).toEqual({ is_waiting: false })
   })
 
   it('removes tokens that expired 30 days ago, and keeps those of 29 days and eternal ones', async () => {

@@ -77,12 +77,12 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
     }
     const removeCells = async (days: number): Promise<number> => {
       // Number rows first: a row numbered after its cell is gone would add to its timeline, which nothing deletes.
-      await numberRows(db)
+      await numberRows(db, stop)
       return await removeTombstones(db, days, stop)
     }
     const removeAudit = async (days: number): Promise<number> => {
       // Rows get their numbers when they are read, so number those of a log that nobody reads.
-      await numberRows(db)
+      await numberRows(db, stop)
       const { dropped, whole } = await dropPartitions(db, days, stop)
       const removed_audit_rows = dropped + (await repeat(() => removeAuditRows(db, days, whole, batchRows)))
       if (removed_audit_rows > 0) app.log.info({ removed_audit_rows }, 'old audit rows removed')
@@ -97,7 +97,7 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
     const { cell_tombstone_retention_days, audit_retention_days } = app.config
     await clearFloor(db)
     await makePartitions(app)
-    return {
+    const cleaned: Cleaned = {
       ran: true,
       expired_sessions: await repeat(() => db.run(expired(sql`auth_session`, sql`expires_at <= now()`))),
       expired_tokens: await repeat(() =>
@@ -118,6 +118,9 @@ export async function sweep(app: App, { signal }: { signal?: AbortSignal } = {})
       // Last, because it fails if its audit rows cannot be written; everything else is done by then.
       expired_offers: await repeat(() => expireOffers(db, batchRows)),
     }
+    // A reader numbers all that were written since the last one read: let nobody wait for those of weeks.
+    await numberRows(db, stop)
+    return cleaned
   })
   return done ?? { ...nothing }
 }
