@@ -65,7 +65,11 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
     .flatMap(({ role_grants }) => role_grants)
     .find((one) => one.role === role && one.scope_id === scope_id)
   const isOffered = person.pending_offers.some(
-    (one) => one.role === role && one.scope_id === scope_id && one.from_actor_id === own.actor?.id,
+    (one) =>
+      one.role === role &&
+      one.scope_id === scope_id &&
+      one.from_actor_id === own.actor?.id &&
+      one.to_actor_id === (actorId || null),
   )
   const isForNobody = mode === 'assign' && actors.length > 1 && !actorId
 
