@@ -1,16 +1,20 @@
-import { useEffect, useId, useState } from 'preact/hooks'
-import { client } from './api/client.ts'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { call } from './api/client.ts'
+import { sought } from './api/find.ts'
 import { cellFinder } from './api/find-cells.ts'
 import { acting, isAdmin } from './api/session.ts'
 import { palette } from './copy/common.ts'
+import type { Refused } from './copy/errors.ts'
 import { isPaletteOpen } from './keys.ts'
 import { go, to } from './lib/router.ts'
 import { isUuid } from './lib/uuid.ts'
 import { nav } from './routes.ts'
 import { Dialog } from './ui/dialog.tsx'
+import { ErrorNote } from './ui/resource.tsx'
 import { Text } from './ui/text.tsx'
 
 type Entry = { kind: string; label: string; run(): void; disabled?: string | undefined }
+type Found = { entries: Entry[]; error?: Refused | undefined }
 type Finder = ReturnType<typeof cellFinder>
 const shownMax = 8
 
@@ -31,21 +35,24 @@ const pages = (): Entry[] =>
     .map(({ label, path }) => ({ kind: palette.page, label, run: () => go(to(path)) }))
 
 /** People by the beginning of their name, for admins, and cells, which have at least half of the places. */
-async function find(text: string, cellsLike: Finder, signal: AbortSignal): Promise<Entry[]> {
-  const [people, cells] = await Promise.all([peopleLike(text, signal), cellsLike(text, signal)])
-  const known = cells.map(({ id, label, path }) => ({
+async function find(text: string, cellsLike: Finder, signal: AbortSignal): Promise<Found> {
+  const [people, cells] = await Promise.all([
+    sought(() => peopleLike(text, signal)),
+    sought(() => cellsLike(text, signal)),
+  ])
+  const known = cells.found.map(({ id, label, path }) => ({
     kind: palette.cell,
     label: path && path !== label ? `${path} ${label}` : label,
     run: () => go(to(`/cells/${id}`)),
   }))
-  return [...people.slice(0, shownMax - Math.min(cells.length, shownMax / 2)), ...known]
+  const first = people.found.slice(0, shownMax - Math.min(known.length, shownMax / 2))
+  return { entries: [...first, ...known], error: people.error ?? cells.error }
 }
 
 async function peopleLike(query: string, signal: AbortSignal): Promise<Entry[]> {
   if (!isAdmin.peek() || query.startsWith('/')) return []
-  const own = acting.peek() ? { acting: acting.peek() as string } : {}
-  const tried = await client.try.admin_account_list({ query, limit: shownMax, ...own }, { signal })
-  return (tried.ok ? tried.result.accounts : []).map(({ account: { id, username } }) => ({
+  const { accounts } = await call('admin_account_list', { query, limit: shownMax }, acting.peek(), signal)
+  return accounts.map(({ account: { id, username } }) => ({
     kind: palette.person,
     label: username,
     run: () => go(to(`/people/${id}`)),
@@ -53,23 +60,28 @@ async function peopleLike(query: string, signal: AbortSignal): Promise<Entry[]> 
 }
 
 /** What the typed text finds; null until that is known. */
-function useFound(text: string): Entry[] | null {
+function useFound(text: string): (Found & { again(): void }) | null {
   const [cellsLike] = useState(cellFinder)
-  const [found, setFound] = useState<{ text: string; entries: Entry[] }>({ text: '', entries: [] })
+  const [found, setFound] = useState<Found & { text: string }>({ text: '', entries: [] })
+  const [tries, setTries] = useState(0)
   useEffect(() => {
     if (!text || isUuid(text)) return
     const stop = new AbortController()
     const timer = setTimeout(async () => {
-      const entries = await find(text, cellsLike, stop.signal)
-      if (!stop.signal.aborted) setFound({ text, entries })
+      const found = await find(text, cellsLike, stop.signal)
+      if (!stop.signal.aborted) setFound({ text, ...found })
     }, 150)
     return () => {
       clearTimeout(timer)
       stop.abort()
     }
-  }, [text])
-  if (!text || isUuid(text)) return []
-  return found.text === text ? found.entries : null
+  }, [text, tries])
+  const again = (): void => {
+    setFound({ text: '', entries: [] })
+    setTries(tries + 1)
+  }
+  if (!text || isUuid(text)) return { entries: [], again }
+  return found.text === text ? { ...found, again } : null
 }
 
 /** Goes to any page and runs the actions of this one, from the keyboard: Ctrl or Cmd K. */
@@ -77,6 +89,7 @@ export function Palette() {
   const id = useId()
   const [typed, type] = useState('')
   const [at, setAt] = useState(0)
+  const input = useRef<HTMLInputElement>(null)
   const [known] = useState(() => [...actionsOf(document.querySelector('main')), ...pages()])
   const text = typed.trim()
   const found = useFound(text)
@@ -84,7 +97,11 @@ export function Palette() {
   const byId = isUuid(text)
     ? [{ kind: palette.id, label: text, run: () => go(to(`/go/${text.toLowerCase()}`)) }]
     : []
-  const shown: Entry[] = [...byId, ...byWord, ...(found ?? [])].slice(0, shownMax)
+  const shown: Entry[] = [...byId, ...byWord, ...(found?.entries ?? [])].slice(0, shownMax)
+  const again = (): void => {
+    input.current?.focus()
+    found?.again()
+  }
   const close = (): void => void (isPaletteOpen.value = false)
   const choose = (one: Entry | undefined): void => {
     if (!one || one.disabled) return
@@ -96,6 +113,7 @@ export function Palette() {
   return (
     <Dialog title={palette.title} onClose={close} onSubmit={() => choose(shown[at])}>
       <input
+        ref={input}
         class="input"
         role="combobox"
         aria-label={palette.title}
@@ -134,7 +152,10 @@ export function Palette() {
           </div>
         ))}
       </div>
-      <div role="status">{shown.length === 0 && found && <p class="soft">{palette.nothing}</p>}</div>
+      <div role="status">
+        {shown.length === 0 && found && !found.error && <p class="soft">{palette.nothing}</p>}
+      </div>
+      {found?.error && <ErrorNote error={found.error} onRetry={again} />}
     </Dialog>
   )
 }

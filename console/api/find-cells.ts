@@ -15,20 +15,22 @@ export function cellFinder(): (text: string, signal: AbortSignal) => Promise<Fou
     const byPath = (path_prefix: string) => list({ path_prefix, limit: byPathMax }, signal)
     if (text.startsWith('/')) return byPath(text)
     const paths = text ? [byPath(text), byPath(`/${text}`)] : []
-    last ??= list({ order_by: 'updated_at', limit: soughtMax })
+    last ??= list({ order_by: 'updated_at', limit: soughtMax }).catch((error) => {
+      last = undefined
+      throw error
+    })
+    const [recent, ...found] = await Promise.all([last, ...paths])
     const word = text.toLowerCase()
-    const byWord = (await last).filter(({ label, path, kind }) =>
+    const byWord = recent.filter(({ label, path, kind }) =>
       `${label}\n${path ?? ''}\n${kind ?? ''}`.toLowerCase().includes(word),
     )
-    const all = [...(await Promise.all(paths)).flat(), ...byWord]
+    const all = [...found.flat(), ...byWord]
     return all.filter(({ id }, index) => all.findIndex((one) => one.id === id) === index)
   }
 }
 
-/** Only the names of what is read are kept; what cannot be read is not found. */
-const list = (input: Input<'cell_list'>, signal?: AbortSignal): Promise<FoundCell[]> =>
-  call('cell_list', input, acting.peek(), signal).then(
-    ({ cells }) =>
-      cells.map((one) => ({ id: one.id, label: cellLabel(one), path: one.path, kind: one.kind })),
-    () => [],
-  )
+/** Only the names of what is read are kept. */
+async function list(input: Input<'cell_list'>, signal?: AbortSignal): Promise<FoundCell[]> {
+  const { cells } = await call('cell_list', input, acting.peek(), signal)
+  return cells.map((one) => ({ id: one.id, label: cellLabel(one), path: one.path, kind: one.kind }))
+}

@@ -153,6 +153,7 @@ export const cells = {
   add_item: 'Add item',
   item: 'Cell',
   find_cell: 'A name, a path or an id',
+  no_cell_found: 'No cell is found by this.',
   find_cell_hint: `Finds cells by path, by id, or by words among the ${soughtMax} changed last.`,
   cell_missing: 'Choose a cell.',
   move_up: 'Move up',

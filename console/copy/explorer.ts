@@ -12,6 +12,7 @@ export const explorer = {
   about: 'Every method of this server. Calls run as you.',
   methods: 'Methods',
   find: 'Find a method',
+  none: 'No method has this in its name.',
   choose: 'Choose a method.',
   required: (name: string) => `${name} (required)`,
   left_out: 'omitted',

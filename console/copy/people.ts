@@ -131,6 +131,7 @@ export const people = {
   any_actor: 'whichever accepts',
   choose_actor: 'Choose an actor',
   actor_missing: 'This person has several actors. Choose one.',
+  offered_to: 'for',
   offered_already: 'You have already offered it. This replaces its note and dates.',
   holds_it: (until: string) =>
     `Already holds it ${until}; a later end extends it. To shorten it, end it first.`,

@@ -37,33 +37,33 @@ export default function ExplorerPage() {
       <Resource of={document} lines={8}>
         {({ methods, components }) => {
           const method = methods.find(({ name }) => name === chosen)
+          const found = methods.filter(({ name }) => name.includes(sought.trim().toLowerCase()))
           return (
             <div class="explorer">
               <nav aria-label={explorer.methods} class={method ? 'has-choice' : ''}>
                 <Field label={explorer.find} type="search" value={sought} onInput={seek} />
                 <ul>
-                  {methods
-                    .filter(({ name }) => name.includes(sought.trim().toLowerCase()))
-                    .map(({ name, 'x-side-effects': changes, 'x-auth': auth }) => (
-                      <li key={name}>
-                        <a
-                          href={to('/api', { method: name })}
-                          aria-current={name === chosen ? 'true' : undefined}
-                        >
-                          {name}
-                          {changes && (
-                            <>
-                              <span class="explorer-mark" aria-hidden="true">
-                                !
-                              </span>
-                              <span class="hidden-text">{explorer.changes}</span>
-                            </>
-                          )}{' '}
-                          <span class="soft">{rolesNeeded(auth)}</span>
-                        </a>
-                      </li>
-                    ))}
+                  {found.map(({ name, 'x-side-effects': changes, 'x-auth': auth }) => (
+                    <li key={name}>
+                      <a
+                        href={to('/api', { method: name })}
+                        aria-current={name === chosen ? 'true' : undefined}
+                      >
+                        {name}
+                        {changes && (
+                          <>
+                            <span class="explorer-mark" aria-hidden="true">
+                              !
+                            </span>
+                            <span class="hidden-text">{explorer.changes}</span>
+                          </>
+                        )}{' '}
+                        <span class="soft">{rolesNeeded(auth)}</span>
+                      </a>
+                    </li>
+                  ))}
                 </ul>
+                <div role="status">{found.length === 0 && <p class="soft">{explorer.none}</p>}</div>
               </nav>
               {method ? (
                 <CallForm key={method.name} method={method} shapes={components.schemas} />

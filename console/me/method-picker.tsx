@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { AuthSpec } from '../../src/core/method.ts'
 import { client } from '../api/client.ts'
 import { useRead } from '../api/query.ts'
-import { rolesNeeded } from '../copy/explorer.ts'
+import { explorer, rolesNeeded } from '../copy/explorer.ts'
 import { me } from '../copy/me.ts'
 import { Checkbox, Field } from '../ui/field.tsx'
 import { Resource } from '../ui/resource.tsx'
@@ -28,11 +28,11 @@ export function MethodPicker({
     <div class="stack-tight">
       <Field label={me.find_method} type="search" value={sought} onInput={seek} fault={fault} />
       <Resource of={methods}>
-        {(all) => (
-          <div class="method-list">
-            {all
-              .filter(({ name }) => name.includes(sought.trim().toLowerCase()))
-              .map(({ name, 'x-auth': auth }) => (
+        {(all) => {
+          const found = all.filter(({ name }) => name.includes(sought.trim().toLowerCase()))
+          return (
+            <div class="method-list">
+              {found.map(({ name, 'x-auth': auth }) => (
                 <Checkbox
                   key={name}
                   label={
@@ -44,8 +44,10 @@ export function MethodPicker({
                   onChange={(is) => onChange(is ? [...chosen, name] : chosen.filter((one) => one !== name))}
                 />
               ))}
-          </div>
-        )}
+              <div role="status">{found.length === 0 && <p class="soft">{explorer.none}</p>}</div>
+            </div>
+          )
+        }}
       </Resource>
     </div>
   )

@@ -88,6 +88,11 @@ export function Access({ person }: PartProps) {
               <li key={one.offer_id}>
                 <span class="grow">
                   <strong>{one.role}</strong> {whereOf(one)}
+                  {actors.length > 1 && one.to_actor_id && (
+                    <>
+                      , {people.offered_to} <ActorName id={one.to_actor_id} />
+                    </>
+                  )}
                 </span>
                 <span class="soft">{people.offered_until(shortTime(one.expires_at))}</span>
                 {one.from_actor_id === signedIn.value?.actor?.id && <TakeBack offer={one} />}

@@ -11,6 +11,7 @@ import { EndField, endIn, endOf } from '../ui/date-field.tsx'
 import { Choices, Field, SelectField, TextArea } from '../ui/field.tsx'
 import { FormDialog } from '../ui/form-dialog.tsx'
 import { Note } from '../ui/note.tsx'
+import { ErrorNote } from '../ui/resource.tsx'
 import { toast } from '../ui/toast.tsx'
 import { Words } from '../ui/words.tsx'
 import { type Person, spoiltByRole } from './person-page.tsx'
@@ -34,7 +35,8 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
   const { account, actors } = person
   const name = account.username
   const own = signedIn.value as Session
-  const registry = useCall('registry_list', {}).data
+  const declared = useCall('registry_list', {})
+  const registry = declared.data
   const roles = (registry?.roles ?? []).filter(({ grant_paths }) => grant_paths.includes('admin'))
   const { form, set, isDirty } = useDraft('give', {
     ...blank,
@@ -65,7 +67,11 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
     .flatMap(({ role_grants }) => role_grants)
     .find((one) => one.role === role && one.scope_id === scope_id)
   const isOffered = person.pending_offers.some(
-    (one) => one.role === role && one.scope_id === scope_id && one.from_actor_id === own.actor?.id,
+    (one) =>
+      one.role === role &&
+      one.scope_id === scope_id &&
+      one.from_actor_id === own.actor?.id &&
+      one.to_actor_id === (actorId || null),
   )
   const isForNobody = mode === 'assign' && actors.length > 1 && !actorId
 
@@ -97,6 +103,12 @@ export function GiveRole({ person, onClose }: { person: Person; onClose(): void 
       verb={mode === 'offer' ? people.offer_verb(role) : people.assign_verb(role)}
       of={sending}
       onSubmit={() => void submit()}
+      about={
+        declared.error &&
+        !registry && (
+          <ErrorNote error={declared.error} isBusy={declared.isFetching} onRetry={declared.retry} />
+        )
+      }
     >
       <SelectField
         label={people.which_role}

@@ -2,12 +2,13 @@ import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { words } from '../copy/common.ts'
 import { explain } from '../copy/errors.ts'
-import { Button, type ButtonKind, IconButton } from './button.tsx'
+import { Button, type ButtonKind, IconButton, offline } from './button.tsx'
 import { Fault } from './fault.tsx'
 import { Field } from './field.tsx'
 import { type Change, Form } from './form.tsx'
 import { Id } from './id.tsx'
 import { useAskingFirst } from './leave-guard.ts'
+import { Note } from './note.tsx'
 import { Text } from './text.tsx'
 
 /** The account that a dialog concerns. */
@@ -81,6 +82,10 @@ export function Dialog({
             <Id id={whom.id} />
           </p>
         )}
+        {/* What the page says about it is behind the dialog. */}
+        <div role="alert" hidden={!offline.value}>
+          {offline.value && <Note kind="warn">{offline.value}</Note>}
+        </div>
         {children}
       </div>
       {foot && <footer class="dialog-foot">{foot}</footer>}

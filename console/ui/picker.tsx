@@ -1,13 +1,17 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import type { Refused } from '../copy/errors.ts'
 import { isUuid } from '../lib/uuid.ts'
+import { ErrorNote } from './resource.tsx'
 import { Text } from './text.tsx'
 
 export type Found = { id: string; label: string; about?: string | null }
+/** What a text has found, or why it could not be searched for. */
+export type Search = { found: readonly Found[]; error?: Refused | undefined }
 const shownMax = 8
 
 /**
- * A field that finds one thing by typed text or by its id; `value` is the id of the chosen one. `beginsOpen`: it offers
- * some before anything is typed.
+ * A field that finds one thing by typed text or by its id; `value` is the id of the chosen one. `none`: what to say if
+ * the text finds nothing. `beginsOpen`: it offers some before anything is typed.
  */
 export function Picker({
   label,
@@ -15,38 +19,45 @@ export function Picker({
   onChange,
   find,
   placeholder,
+  none,
   beginsOpen = false,
 }: {
   label: string
   value: string
   onChange(id: string): void
-  find(text: string, signal: AbortSignal): Promise<readonly Found[]>
+  find(text: string, signal: AbortSignal): Promise<Search>
   placeholder: string
+  none: string
   beginsOpen?: boolean
 }) {
   const id = useId()
   const [text, setText] = useState('')
-  const [found, setFound] = useState<readonly Found[]>([])
+  const [search, setSearch] = useState<(Search & { sought: string }) | null>(null)
+  const [tries, setTries] = useState(0)
   const [at, setAt] = useState(0)
   const [isSought, seek] = useState(false)
   const chosen = useRef('')
+  const input = useRef<HTMLInputElement>(null)
+  const found = search?.found ?? []
+  const isOfText = search?.sought === text.trim()
   const isOpen = isSought && found.length > 0 && !value
   useEffect(() => {
     // Starts again once the chosen one was used.
     if (!value && chosen.current) setText('')
     chosen.current = value
-    if (value) setFound([])
+    if (value) setSearch(null)
   }, [value])
   useEffect(() => {
     const sought = text.trim()
     if (value === '' && isUuid(sought)) onChange(sought)
-    if (!isSought || value || !(sought || beginsOpen)) return setFound([])
+    if (value || !(sought || beginsOpen)) return setSearch(null)
+    if (!isSought) return
     const stop = new AbortController()
     const timer = setTimeout(
       async () => {
-        const all = await find(sought, stop.signal)
+        const { found, error } = await find(sought, stop.signal)
         if (stop.signal.aborted) return
-        setFound(all.slice(0, shownMax))
+        setSearch({ sought, found: found.slice(0, shownMax), error })
         setAt(0)
       },
       sought ? 250 : 0,
@@ -55,7 +66,13 @@ export function Picker({
       clearTimeout(timer)
       stop.abort()
     }
-  }, [text, value, isSought])
+  }, [text, value, isSought, tries])
+  const again = (): void => {
+    input.current?.focus()
+    seek(true)
+    setSearch(null)
+    setTries(tries + 1)
+  }
   const choose = (one: Found | undefined): void => {
     if (!one) return
     setText(one.label)
@@ -65,6 +82,7 @@ export function Picker({
     <div class="field picker">
       <label for={id}>{label}</label>
       <input
+        ref={input}
         id={id}
         class="input"
         role="combobox"
@@ -118,6 +136,10 @@ export function Picker({
           </div>
         ))}
       </div>
+      <div role="status">
+        {isOfText && search.sought && !search.error && found.length === 0 && <p class="soft small">{none}</p>}
+      </div>
+      {isOfText && search.error && <ErrorNote error={search.error} onRetry={again} />}
     </div>
   )
 }

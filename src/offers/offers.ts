@@ -28,6 +28,7 @@ export const PendingOffer = z.object({
   scope_id: Uuid.nullable(),
   from_actor_id: Uuid,
   from_username: z.string().nullable(),
+  to_actor_id: Uuid.nullable(),
   created_at: z.string(),
   expires_at: z.string(),
 })
@@ -46,7 +47,8 @@ const pendingMax = 100
 export const pendingOffers = (account_id: Sql): Sql => sql`coalesce((
   select json_agg(json_build_object('offer_id', o.offer_id, 'role', o.role, 'scope_kind', o.scope_kind,
     'scope_id', o.scope_id, 'from_actor_id', o.from_actor_id, 'from_username', grantor.username,
-    'created_at', iso_timestamp(o.created_at), 'expires_at', iso_timestamp(o.expires_at))
+    'to_actor_id', o.to_actor_id, 'created_at', iso_timestamp(o.created_at),
+    'expires_at', iso_timestamp(o.expires_at))
     order by o.expires_at, o.offer_id)
   from (
     select * from role_grant_offer o

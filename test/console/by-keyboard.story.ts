@@ -3,7 +3,13 @@ import { codeOf, guarded } from '../helpers/totp.ts'
 import { consoleForFile, person } from './browser.ts'
 import { fill, fillTime, hasFocus, isSomewhere, press, tabTo } from './keys.ts'
 
-const test = await consoleForFile({ roles: [{ name: 'editor', grant_paths: ['admin'] }] })
+const test = await consoleForFile({
+  roles: [
+    { name: 'editor', grant_paths: ['admin'] },
+    { name: 'reader', grant_paths: ['self_service'] },
+  ],
+  self_service_roles: ['reader'],
+})
 
 it('by keyboard alone: signing in, a cell, sharing, a role offered and accepted, a token, the audit log', async () => {
   const ada = await guarded(test, { username: 'ada', roles: ['admin', 'editor'] })
@@ -180,4 +186,88 @@ it('by keyboard alone: times of a role, a token and the audit log, and its expor
   await isSomewhere(page)
   await press(dialog.getByRole('button', { name: 'Close' }).last())
   await hasFocus(button('Export'))
+})
+
+it('by keyboard alone: an invite used, offers declined and withdrawn, a role given up, a share and a page left', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin', 'editor'] })
+  await ada.client.invite_create({ username: 'grace' })
+  const page = await person(test)
+  const { keyboard } = page
+  const dialog = page.getByRole('dialog')
+  const button = (name: string | RegExp, on = page) => on.getByRole('button', { name, exact: true })
+  const title = (name: string, on = page) => on.getByRole('heading', { name, level: 1 })
+
+  await page.goto('/invite#u=grace')
+  await fill(page.getByLabel('Password', { exact: true }), 'a long enough password')
+  await press(button('Create account'))
+  await title('Home').waitFor()
+  await isSomewhere(page)
+  const { accounts } = await ada.client.admin_account_list({ query: 'grace' })
+  const [grace] = accounts
+  const to_account_id = grace?.account.id as string
+  const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
+  const principal = { actor_id: grace?.actor?.id as string }
+  await ada.client.cell_grant_create({ cell_id: cell.id, level: 'viewer', principal })
+
+  await ada.client.role_grant_offer_create({ to_account_id, role: 'editor', message: 'Please' })
+  await press(page.getByRole('link', { name: /^Inbox/ }))
+  await hasFocus(title('Inbox'))
+  const decline = button('Decline editor')
+  await press(decline)
+  await hasFocus(button('Cancel'))
+  await fill(dialog.getByRole('textbox'), 'Not now')
+  // What was typed is asked about; the browser's own question is by keyboard too.
+  page.once('dialog', (question) => void question.dismiss())
+  await keyboard.press('Escape')
+  await hasFocus(dialog.getByRole('textbox'))
+  page.once('dialog', (question) => void question.accept())
+  await keyboard.press('Escape')
+  await hasFocus(decline)
+  await keyboard.press('Enter')
+  await fill(dialog.getByRole('textbox'), 'Not now')
+  await press(dialog.getByRole('button', { name: 'Decline' }))
+  await page.getByText('No offers').waitFor()
+  await hasFocus(title('Inbox'))
+
+  // One that is taken back while the question about it is open.
+  const { offer } = await ada.client.role_grant_offer_create({ to_account_id, role: 'editor' })
+  await press(decline)
+  await hasFocus(button('Cancel'))
+  await ada.client.role_grant_offer_retract({ offer_id: offer.offer_id })
+  await page.getByText('No offers').waitFor()
+  await isSomewhere(page)
+
+  await press(page.getByRole('link', { name: 'Cells' }))
+  await press(page.getByRole('link', { name: 'Shared with me' }))
+  await press(page.getByRole('link', { name: 'Plan' }))
+  await hasFocus(title('Plan'))
+  await press(page.getByRole('link', { name: 'Sharing' }))
+  await press(button('Leave'))
+  await hasFocus(button('Cancel'))
+  await keyboard.press('Escape')
+  await hasFocus(button('Leave'))
+  await keyboard.press('Enter')
+  await press(dialog.getByRole('button', { name: 'Leave' }))
+  await hasFocus(title('Cells'))
+
+  await press(page.getByRole('link', { name: 'My account' }))
+  await press(page.getByRole('link', { name: 'Roles' }))
+  await press(button('Take reader'))
+  await page.getByText('You now hold reader.').waitFor()
+  await isSomewhere(page)
+  await press(button('Give up reader'))
+  await hasFocus(button('Cancel'))
+  await press(dialog.getByRole('button', { name: 'Give up' }))
+  await page.getByText('You gave up reader.').waitFor()
+  await isSomewhere(page)
+
+  // The other half: who has made an offer takes it back.
+  await ada.client.role_grant_offer_create({ to_account_id, role: 'editor' })
+  const hers = await person(test, ada.cookie)
+  await hers.goto('/admin/inbox/sent')
+  const back = button('Take back editor', hers)
+  await press(back)
+  await hers.getByText('The offer of editor was taken back.').waitFor()
+  await expect.poll(() => back.count()).toBe(0)
+  await hasFocus(title('Inbox', hers))
 })

@@ -155,6 +155,29 @@ it('offering again changes the offer that waits, and accepting one ends the othe
   await look(hers, 'inbox-history-two')
 })
 
+it('offering to another actor of the account is another offer, and each is shown with its actor', async () => {
+  const ada = await admin('ada')
+  const grace = await test.account({ username: 'grace' })
+  const night = await test.actor(grace.id, 'Night shift')
+  await ada.client.role_grant_offer_create({ to_account_id: grace.id, to_actor_id: night, role: 'editor' })
+  const page = await opened(ada, `/admin/people/${grace.id}?dialog=give&role=editor`)
+  const replaces = page.getByText('You have already offered it.')
+  const actor = page.getByRole('combobox', { name: 'For the actor' })
+  for (const name of ['whichever accepts', 'grace']) {
+    await actor.selectOption('Night shift')
+    await replaces.waitFor()
+    await actor.selectOption(name)
+    await expect.poll(() => replaces.count()).toBe(0)
+  }
+  await page.getByRole('button', { name: 'Offer editor' }).click()
+  await page.getByText('grace was offered editor.').waitFor()
+  for (const name of ['Night shift', 'grace'])
+    await page
+      .getByRole('listitem')
+      .filter({ hasText: `editor everywhere, for ${name}` })
+      .waitFor()
+})
+
 it('offers that one has made have a place of their own, where they can be taken back', async () => {
   const [ada, bob] = [await admin('ada'), await admin('bob')]
   const grace = await test.account({ username: 'grace' })

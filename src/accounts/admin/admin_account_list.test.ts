@@ -149,12 +149,13 @@ describe('an entry of admin_account_list', () => {
 })
 
 describe('pending_offers', () => {
-  type Offer = { to?: TestAccount; from?: string; ends?: string; stamp?: string; at?: string }
-  const offer = async ({ to = admin, from, ends = '1 day', stamp, at }: Offer): Promise<string> => {
+  type Offer = { to?: TestAccount; actor?: string; from?: string; ends?: string; stamp?: string; at?: string }
+  const offer = async ({ to = admin, actor, from, ends = '1 day', stamp, at }: Offer): Promise<string> => {
     const row = await test.service.app.db.first<{ offer_id: string }>(sql`
-      insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, scope_kind, scope_id,
-        created_at, expires_at)
-      select gen_random_uuid(), coalesce(${from ?? null}::uuid, gen_random_uuid()), ${to.id}::uuid, 'clerk',
+      insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, to_actor_id, role, scope_kind,
+        scope_id, created_at, expires_at)
+      select gen_random_uuid(), coalesce(${from ?? null}::uuid, gen_random_uuid()), ${to.id}::uuid,
+        ${actor ?? null}::uuid, 'clerk',
         ${at === undefined ? null : 'room'}, ${at ?? null}::uuid, now() - interval '2 days', now() + ${ends}::interval
       returning offer_id`)
     const { offer_id } = row as { offer_id: string }
@@ -164,12 +165,12 @@ describe('pending_offers', () => {
   }
   const pending = async ({ id }: { id: string }) => (await entryOf({ id })).pending_offers
 
-  it('are those that wait for the account, soonest end first, with the name of who made them', async () => {
+  it('are those that wait for the account, soonest end first, with the name of who made them and the actor that they name', async () => {
     const [ada, bob, gone] = [await test.account(), await test.account(), await test.account()]
     await gone.client.account_delete()
     const ids = [
       await offer({ to: ada, from: bob.id, ends: '3 days' }),
-      await offer({ to: ada, from: gone.id, ends: '1 day' }),
+      await offer({ to: ada, actor: ada.actor_id, from: gone.id, ends: '1 day' }),
       await offer({ to: ada, ends: '2 days', at: room }),
     ] as const
     await offer({ to: bob, from: ada.id })
@@ -177,10 +178,10 @@ describe('pending_offers', () => {
     for (const stamp of ['accepted_at', 'declined_at', 'retracted_at', 'superseded_at', 'expired_at'])
       await offer({ to: ada, stamp })
     const common = { role: 'clerk', from_actor_id: expect.any(String), created_at: aTime, expires_at: aTime }
-    const global = { scope_kind: null, scope_id: null }
+    const global = { scope_kind: null, scope_id: null, to_actor_id: null }
     expect(await pending(ada)).toEqual([
-      { ...common, ...global, offer_id: ids[1], from_username: gone.username },
-      { ...common, scope_kind: 'room', scope_id: room, offer_id: ids[2], from_username: null },
+      { ...common, ...global, offer_id: ids[1], from_username: gone.username, to_actor_id: ada.actor_id },
+      { ...common, ...global, scope_kind: 'room', scope_id: room, offer_id: ids[2], from_username: null },
       { ...common, ...global, offer_id: ids[0], from_username: bob.username },
     ])
     expect(await pending(bob)).toHaveLength(1)
