@@ -71,7 +71,9 @@ function linesTyped({ stdin, stderr }: CommandIo, prompt: string): Promise<strin
     lines.once('close', () => reject(interrupted))
     lines.on('line', (line) => typed.push(line))
     // Readline emits all lines of a piece before this runs, and holds what follows the last.
-    lines.once('line', () => queueMicrotask(() => resolve(lines.line === '' ? typed : [...typed, lines.line])))
+    lines.once('line', () =>
+      queueMicrotask(() => resolve(lines.line === '' ? typed : [...typed, lines.line])),
+    )
   }).finally(() => {
     lines.close()
     stderr.write('\n')
