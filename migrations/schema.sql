@@ -580,7 +580,7 @@ CREATE INDEX message_outbox_ticket ON message_outbox USING btree (ticket_id) WHE
 CREATE INDEX role_grant_actor ON role_grant USING btree (actor_id);
 CREATE UNIQUE INDEX role_grant_live ON role_grant USING btree (actor_id, role, scope_kind, scope_id) NULLS NOT DISTINCT WHERE revoked_at IS NULL AND closed_at IS NULL;
 CREATE INDEX role_grant_live_global ON role_grant USING btree (role) WHERE revoked_at IS NULL AND closed_at IS NULL AND scope_id IS NULL;
-CREATE INDEX role_grant_live_role ON role_grant USING btree (role, COALESCE(scope_id, '00000000-0000-0000-0000-000000000000'::uuid), COALESCE(scope_kind, ''::text), created_at, id) WHERE revoked_at IS NULL AND closed_at IS NULL;
+CREATE INDEX role_grant_live_holder ON role_grant USING btree (role, COALESCE(scope_id, '00000000-0000-0000-0000-000000000000'::uuid), COALESCE(scope_kind, ''::text), created_at, id) WHERE revoked_at IS NULL AND closed_at IS NULL AND role <> ''::text;
 CREATE INDEX role_grant_live_scope ON role_grant USING btree (scope_kind, scope_id) WHERE revoked_at IS NULL AND closed_at IS NULL AND scope_id IS NOT NULL;
 CREATE INDEX role_grant_live_scope_id ON role_grant USING btree (scope_id, actor_id) WHERE scope_id IS NOT NULL AND revoked_at IS NULL AND closed_at IS NULL;
 CREATE INDEX role_grant_offer_from ON role_grant_offer USING btree (from_account_id, created_at, offer_id);

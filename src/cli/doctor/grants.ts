@@ -7,7 +7,7 @@ import type { Finding } from './finding.ts'
 /** A role that is not declared opens no method, but cells that are shared with it stay open to its holders. */
 export async function grantFindings(db: Database, { parsed }: Opened): Promise<Finding[]> {
   const declared = [...builtinRoles, ...(parsed.declarations.roles ?? []).map(({ name }) => name)]
-  const next = sql`select g.role from role_grant g where ${unendedGrant}`
+  const next = sql`select g.role from role_grant g where ${unendedGrant} and g.role <> ''`
   // From one role to the next by the index, because there may be millions of grants.
   const held = await db.rows<{ role: string }>(sql`
     with recursive held as (
@@ -18,7 +18,7 @@ export async function grantFindings(db: Database, { parsed }: Opened): Promise<F
     select role from held where role <> all(${declared}::text[])
       and exists (
         select from role_grant g join actor on actor.id = g.actor_id and actor.deleted_at is null
-        where g.role = held.role and ${activeGrant})`)
+        where g.role = held.role and g.role <> '' and ${activeGrant})`)
   if (held.length === 0) return []
   return [
     {
