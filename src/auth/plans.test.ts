@@ -20,3 +20,16 @@ it('a caller is read without the actors of others, even while no table has stati
   expect(rows).toMatchObject({ auth_session: 1, account: 1 })
   expect(rows.actor).toBeLessThan(5)
 })
+
+it('a caller is read without the grants of others, even if the statistics know only ended ones', async () => {
+  const { db } = test.service.app
+  const grants = (role: string, isEnded: boolean) =>
+    db.run(sql`
+      insert into role_grant (actor_id, role, revoked_at)
+      select id, ${role}, ${isEnded ? sql`now()` : sql`null`} from actor where name like 'other%'`)
+  await grants('former', true)
+  await db.run(sql`analyze role_grant`)
+  await grants('present', false)
+  const { rows } = await workOf(test.databaseUrl, () => client.try.audit_log_list())
+  expect(rows.role_grant ?? 0).toBeLessThan(5)
+})

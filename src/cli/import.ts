@@ -67,10 +67,13 @@ async function run({ args: [name = ''], options: given, out, io }: Call<typeof o
     const hint =
       done.refused > 0 && !report ? ['Run it again with --report FILE to see which lines, and why.'] : []
     out.result({ ...done, reasons, source, dry_run }, [{ ...done, ...reasons }, ...hint])
+    await report?.end()
     if (!done.complete && interrupt.signal.aborted) return interrupt.signal.reason
     return done.refused > 0 ? 1 : 0
-  } finally {
-    await report?.end()
+  } catch (error) {
+    // Half a report would be in the way too: the next try refuses the same lines.
+    await report?.discard()
+    throw error
   }
 }
 

@@ -114,7 +114,7 @@ test.each([
   ['an offer with two ends', 'role_grant_offer_one_end', offer('accepted_at, expired_at', 'now(), now()')],
   ['a decline reason alone', 'role_grant_offer_reason_declined', offer('decline_reason', `''`)],
   ['a resulting grant alone', 'role_grant_offer_result_accepted', offer('resulting_role_grant_id', actor)],
-  ['two pending offers of one key', 'role_grant_offer_pending', offer('message', 'null', 'null')],
+  ['two pending offers of one key', 'role_grant_offer_open', offer('message', 'null', 'null')],
   ['another audit outcome', 'audit_inbox_outcome', audit('ip', `'x', 'maybe', null`)],
   ['audit metadata as an array', 'audit_inbox_metadata_object', audit('metadata', `'x', 'success', '[]'`)],
   [

@@ -3,6 +3,7 @@ import { expectedColumns } from './migration/expected-columns.ts'
 import { whileBuilding } from './migration/indexes.ts'
 import { longLock, underLock } from './migration/lock.ts'
 import { connect, withClient } from './migration/migrate.ts'
+import { type Blocker, watchBlockers } from './migration/patience.ts'
 import type { OnProgress } from './migration/runner.ts'
 import type { Connection } from './servers/connection.ts'
 
@@ -12,29 +13,32 @@ type ReindexOptions = {
   /** Only the indexes of this table. */
   table?: string | undefined
   onWait: () => void
+  /** Called once for each other transaction that stands in the way. */
+  onBlocked: (blocker: Blocker) => void
   /** Runs the work on one index, and may show its progress. */
   around: (index: string, work: (onProgress?: OnProgress) => Promise<void>) => Promise<void>
 }
 
 /** An index with less unused space than this is left alone: later insertions reuse the space. */
 const bloatMin = 0.3
+const lookEveryMs = 1000
 /** With fewer pages the estimate is useless, and rebuilding gains nothing. */
 const pagesMin = 32
 
 /** Rebuilds the indexes that are much larger than their content, one after another, while the service goes on. */
 export async function reindex(
   connection: Connection,
-  { table, onWait, around }: ReindexOptions,
+  { table, onWait, onBlocked, around }: ReindexOptions,
 ): Promise<Reindexed[]> {
   const tables = [...expectedColumns().keys()].filter((name) => table === undefined || name === table)
   return await withClient(connection, async (client) => {
     const done: Reindexed[] = []
+    const building = { client, connect: () => connect(connection) }
     const work = async (): Promise<void> => {
       await dropLeftOver(client, tables)
       for (const table of tables) await client.query(`analyze ${pg.escapeIdentifier(table)}`)
       for (const { index, ...about } of await bloatedIndexes(client, tables)) {
         const name = pg.escapeIdentifier(index)
-        const building = { client, connect: () => connect(connection) }
         await around(index, (onProgress) =>
           whileBuilding(building, onProgress, async () => {
             await client.query(`reindex index concurrently ${name}`)
@@ -46,7 +50,17 @@ export async function reindex(
         done.push({ index, ...about, after_bytes: rows[0].bytes })
       }
     }
-    await underLock(client, longLock, work, { onWait })
+    const told = new Set<unknown>()
+    const tell = (blocker: Blocker): void => {
+      const who = blocker.pid ?? blocker.gid
+      if (!told.has(who)) onBlocked(blocker)
+      told.add(who)
+    }
+    const watched = async (): Promise<void> => {
+      const watch = await watchBlockers(building, lookEveryMs, tell)
+      await work().finally(watch.end)
+    }
+    await underLock(client, longLock, watched, { onWait })
     return done
   })
 }

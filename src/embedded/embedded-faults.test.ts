@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { watch } from 'node:fs'
-import { open, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, readlink, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
@@ -116,6 +116,20 @@ test('a database whose socket is deleted under its serving process is reached ag
   await answers(child.connection).toEqual([{ n: 1 }])
   expect((await serverProcesses(path))[0]).not.toBe(server)
   await child.close()
+  expect(await serverProcesses(path)).toEqual([])
+})
+
+test('a socket that cannot come back where it was is reported, and a stop ends its database', async () => {
+  const parent = join(dir, 'x'.repeat(90))
+  await mkdir(parent, { mode: 0o711 })
+  const path = join(parent, 'data')
+  await copyDirectory(seed, path)
+  const child = await startChild({ dataDir: path })
+  await rm(join(path, 'socket'))
+  await rm(child.connection.host as string, { recursive: true })
+  await child.saw(({ text }) => /gone, and its directory too; restart the server$/.test(text))
+  await child.close()
+  await rm(await readlink(join(path, 'socket')), { recursive: true })
   expect(await serverProcesses(path)).toEqual([])
 })
 

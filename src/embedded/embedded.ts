@@ -194,12 +194,15 @@ async function keepReachable({ place, options, closing }: Session): Promise<void
       const pid = (await isGone()) ? await postmasterPid(db) : undefined
       const isLasting = pid !== undefined && pid === unreachable
       unreachable = pid
-      if (!isLasting || (await socketDirectory(dataDir, user)) !== socketDir) continue
+      if (!isLasting) continue
+      const isPlace = (await socketDirectory(dataDir, user)) === socketDir
       options.log.error(
         { event: 'embedded_db', data_dir: dataDir },
-        'the socket of the embedded database is gone',
+        isPlace
+          ? 'the socket of the embedded database is gone'
+          : 'the socket of the embedded database is gone, and its directory too; restart the server',
       )
-      await stopPostgres(db)
+      if (isPlace) await stopPostgres(db)
     } catch (error) {
       options.log.error(
         { event: 'embedded_db', err: error, data_dir: dataDir },

@@ -1,4 +1,4 @@
-import { chmod, lstat, mkdir, readdir, rm } from 'node:fs/promises'
+import { chmod, lstat, mkdir, readdir, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type pg from 'pg'
@@ -44,9 +44,26 @@ export async function withTemporaryServer<T>(
     } finally {
       await embedded.close()
     }
+  } catch (error) {
+    throw interrupt.aborted ? error : await fullOr(error, dataDir)
   } finally {
     await removeServer(dataDir)
   }
+}
+
+/** A segment of the write-ahead log: a server that finds no room for the next one ends, and says so in its log only. */
+const segmentBytes = 16_777_216
+
+/** What a failure means if the disk of the temporary directory is full. */
+async function fullOr(error: unknown, dataDir: string): Promise<unknown> {
+  const space = await statfs(dataDir).catch(() => undefined)
+  if (space === undefined || space.bavail * space.bsize > segmentBytes) return error
+  return new StartError(
+    'storage_full',
+    `The disk of the temporary directory ${tmpdir()} is full. Free space there, or set TMPDIR to a directory on another disk.`,
+    3,
+    { cause: error },
+  )
 }
 
 async function removeAbandoned(): Promise<void> {

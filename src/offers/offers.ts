@@ -40,6 +40,16 @@ export const unstamped = sql`accepted_at is null and declined_at is null and ret
 /** `role_grant_offer o` can still be accepted. Judged at the time of the statement, as active grants are. */
 export const pending = sql`${unstamped} and o.expires_at > statement_timestamp()`
 
+const nil = sql`'00000000-0000-0000-0000-000000000000'`
+
+/** The pending ones to an account. The condition on its id, and on the actor's below, lets only the index of it serve. */
+export const pendingTo = (account_id: Sql): Sql =>
+  sql`o.to_account_id = ${account_id} and o.to_account_id <> ${nil} and ${pending}`
+
+/** The pending ones by an actor. */
+export const pendingFrom = (actor_id: Sql): Sql =>
+  sql`o.from_actor_id = ${actor_id} and o.from_actor_id <> ${nil} and ${pending}`
+
 /** Max offers shown per account. */
 const pendingMax = 100
 
@@ -52,7 +62,7 @@ export const pendingOffers = (account_id: Sql): Sql => sql`coalesce((
     order by o.expires_at, o.offer_id)
   from (
     select * from role_grant_offer o
-    where to_account_id = ${account_id} and ${pending}
+    where ${pendingTo(account_id)}
     order by expires_at, offer_id limit ${sql.raw(pendingMax)}
   ) o left join account grantor on grantor.id = o.from_account_id
 ), '[]'::json)`

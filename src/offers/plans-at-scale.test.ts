@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { holder, registries } from '../../test/helpers/offers.ts'
 import { workOf } from '../../test/helpers/plans.ts'
 import { serviceForFile } from '../../test/helpers/service.ts'
@@ -14,8 +14,8 @@ const test = await serviceForFile(registries)
 const [ada, bob] = [await holder(test), await test.account()]
 const { db } = test.service.app
 const crowd = await test.account()
-const offers = (from: TestAccount, to: TestAccount, count: number, superseded: boolean) =>
-  db.run(sql`
+const offers = (from: TestAccount, to: TestAccount, count: number, superseded: boolean, at = db) =>
+  at.run(sql`
     insert into role_grant_offer (from_actor_id, from_account_id, to_account_id, role, scope_kind, scope_id,
       created_at, expires_at, superseded_at)
     select ${from.actor_id}::uuid, ${from.id}::uuid, ${to.id}::uuid, 'teacher', 'team', gen_random_uuid(),
@@ -41,3 +41,31 @@ it.each(['role_grant_offer_list', 'role_grant_offer_history'] as const)(
     }
   },
 )
+
+describe('with statistics from before all pending offers', async () => {
+  const stale = await serviceForFile(registries)
+  const [eve, fay] = [await holder(stale), await stale.account()]
+  const root = await stale.account({ roles: ['admin'] })
+  const { db: at } = stale.service.app
+  const many = await Promise.all(Array.from({ length: 10 }, () => stale.account()))
+  for (const from of many) for (const to of many) if (from !== to) await offers(from, to, 1, true, at)
+  await at.run(sql`analyze role_grant_offer`)
+  await offers(eve, fay, others, false, at)
+  const [gil, hal] = [await holder(stale), await stale.account()]
+  for (const [from, to] of [
+    [gil, hal],
+    [hal, gil],
+  ] as const)
+    await offers(from, to, 3, false, at)
+
+  it.each<[string, () => Promise<unknown>]>([
+    ['role_grant_offer_list', () => gil.client.role_grant_offer_list()],
+    ['role_grant_explain', () => gil.client.role_grant_explain({ role_grant_id: gil.role_grant_id })],
+    ['account_delete_preview', () => gil.client.account_delete_preview({ account_id: gil.id })],
+    ['admin_account_get', () => root.client.admin_account_get({ account_id: gil.id })],
+  ])('%s reads those of one account', async (_method, call) => {
+    const { rows, scanned } = await workOf(stale.databaseUrl, call)
+    expect(scanned).not.toContain('role_grant_offer')
+    expect(rows.role_grant_offer ?? 0).toBeLessThan(20)
+  })
+})

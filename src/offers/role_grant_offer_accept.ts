@@ -17,7 +17,7 @@ import {
   mayOffer,
   offerColumns,
   offerMetadata,
-  pending,
+  pendingTo,
   readLiveActors,
   refuseEnded,
   type StoredOffer,
@@ -144,9 +144,9 @@ async function lockWithSiblings(
   const ids = [actor_id, from_actor_id]
   const found = await db.rows<StoredOffer & { live: Grantor[]; is_held: boolean }>(sql`
     select ${storedColumns}, ${liveAmong(ids)} as live, ${held} as is_held from role_grant_offer o
-    where o.offer_id = ${offer_id}::uuid or (o.to_account_id = ${to_account_id}::uuid and o.role = ${role}
+    where o.offer_id = ${offer_id}::uuid or (${pendingTo(sql`${to_account_id}::uuid`)} and o.role = ${role}
       and o.scope_kind is not distinct from ${scope_kind} and o.scope_id is not distinct from ${scope_id}::uuid
-      and (o.to_actor_id is null or o.to_actor_id = ${actor_id}::uuid) and ${pending})
+      and (o.to_actor_id is null or o.to_actor_id = ${actor_id}::uuid))
     order by o.offer_id for update`)
   const rows = found.map(({ live: _, is_held: __, ...offer }) => offer)
   const live = found[0]?.live

@@ -10,7 +10,7 @@ import { attempted } from '../roles/grants.ts'
 import { checkScope, RoleName, refuseDestroyed, ScopeKind } from '../roles/scope.ts'
 import { Offer } from '../wire/offer.ts'
 import { Int, OrNull, Text, Timestamp, Uuid } from '../wire/types.ts'
-import { mayOffer, offerColumns, offerMetadata, pending, readLiveActors, unstamped } from './offers.ts'
+import { mayOffer, offerColumns, offerMetadata, pendingFrom, readLiveActors, unstamped } from './offers.ts'
 
 const daysDefault = 30
 
@@ -126,11 +126,14 @@ type Recorded = Extract<
   | 'role_grant_offer_actor_account_mismatch'
 >
 
+/** The condition of the unique index: no offer is without a role. */
+const open = sql`${unstamped} and role <> ''`
+
 /** The unstamped offer from the same actor to the same recipient, of the same role and scope. At most one exists. */
 const keyOf = ({ to_account_id, to_actor_id, role, scope_kind, scope_id, from_actor_id }: Made) => sql`
   to_account_id = ${to_account_id}::uuid and to_actor_id is not distinct from ${to_actor_id}::uuid
   and role = ${role} and scope_kind is not distinct from ${scope_kind}
-  and scope_id is not distinct from ${scope_id}::uuid and from_actor_id = ${from_actor_id}::uuid and ${unstamped}`
+  and scope_id is not distinct from ${scope_id}::uuid and from_actor_id = ${from_actor_id}::uuid and ${open}`
 
 /**
  * Whether the actor already has `max` pending offers and this would add one. Losing its authority ends all of them at
@@ -138,7 +141,7 @@ const keyOf = ({ to_account_id, to_actor_id, role, scope_kind, scope_id, from_ac
  */
 const isOneTooMany = async (db: Queryable, made: Made, max: number): Promise<boolean> =>
   (await db.first(sql`
-    select from role_grant_offer o where o.from_actor_id = ${made.from_actor_id}::uuid and ${pending}
+    select from role_grant_offer o where ${pendingFrom(sql`${made.from_actor_id}::uuid`)}
       and not exists (select from role_grant_offer o where ${keyOf(made)} and o.expires_at > statement_timestamp())
     offset ${sql.raw(max - 1)} limit 1`)) !== undefined
 
@@ -157,7 +160,7 @@ function upsertOffer(db: Queryable, made: Made, days: number): Promise<Offer & {
     values (${from_actor_id}::uuid, ${from_account_id}::uuid, ${to_account_id}::uuid, ${to_actor_id}::uuid,
       ${role}, ${scope_kind}, ${scope_id}::uuid, ${made.message}, ${made.grant_expires_at}::timestamptz,
       least(now() + make_interval(days => ${days}::int), ${made.grant_expires_at}::timestamptz))
-    on conflict (to_account_id, to_actor_id, role, scope_kind, scope_id, from_actor_id) where ${unstamped}
+    on conflict (to_account_id, to_actor_id, role, scope_kind, scope_id, from_actor_id) where ${open}
     do update set message = excluded.message, grant_expires_at = excluded.grant_expires_at,
       expires_at = excluded.expires_at
     returning ${offerColumns}, o.xmax <> 0 as updated`)

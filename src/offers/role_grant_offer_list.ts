@@ -3,7 +3,7 @@ import { closePage, keyset } from '../core/page.ts'
 import { sql } from '../db/db.ts'
 import { requireOwnOrAdmin } from '../roles/admin.ts'
 import type { Offer } from '../wire/offer.ts'
-import { offerColumns, pending } from './offers.ts'
+import { offerColumns, pendingTo } from './offers.ts'
 import { OfferPage, OfferPageInput, openOfferPage } from './pages.ts'
 
 export const role_grant_offer_list = query({
@@ -18,7 +18,7 @@ export const role_grant_offer_list = query({
     const soonest = keyset(page, { 'o.expires_at': 'timestamptz', 'o.offer_id': 'uuid' })
     const found = await db.rows<Offer>(sql`
       select ${offerColumns} from role_grant_offer o
-      where o.to_account_id = ${account_id}::uuid and ${pending} and ${soonest.beyond}
+      where ${pendingTo(sql`${account_id}::uuid`)} and ${soonest.beyond}
         and exists (
           select from actor join account on account.id = actor.account_id
           where actor.id = o.from_actor_id and actor.deleted_at is null and account.deleted_at is null

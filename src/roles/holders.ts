@@ -7,7 +7,7 @@ import { type Sql, sql } from '../db/sql.ts'
 /** Max grants of a role that one call examines; all of them may have expired or belong to deleted actors. */
 export const examinedMax = 5000
 
-/** Global grants first, then scope by scope, the oldest grant first; matches the index `role_grant_live_role`. */
+/** Global grants first, then scope by scope, the oldest grant first; matches the index `role_grant_live_holder`. */
 const order = {
   "coalesce(g.scope_id, '00000000-0000-0000-0000-000000000000')": 'uuid',
   "coalesce(g.scope_kind, '')": 'text',
@@ -61,12 +61,12 @@ export const actorCount = (role: Sql | string, scope: Sql): Sql => sql`(
 
 /**
  * The next grants of a role that have not ended: actor, place, and rank in the order as `nth`. Includes expired grants
- * and those of deleted actors.
+ * and those of deleted actors. `<>` lets the index serve.
  */
 export function grantsOfRole(role: Sql | string, after: CursorKey | null, scope: Sql = sql`true`): Sql {
   const { beyond, inOrder } = keyset({ after, limit: 1 }, order)
   return sql`
     select g.actor_id, ${placeColumns}, row_number() over (${inOrder}) as nth from role_grant g
-    where g.role = ${role} and ${unendedGrant} and ${scope} and ${beyond}
+    where g.role = ${role} and g.role <> '' and ${unendedGrant} and ${scope} and ${beyond}
     ${inOrder} limit ${sql.raw(examinedMax)}`
 }

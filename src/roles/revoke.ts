@@ -5,11 +5,12 @@ import type { Work } from '../core/mutate.ts'
 import { onlyVia, type Via } from '../core/operate.ts'
 import { boundedCount } from '../db/bounded-count.ts'
 import { type Queryable, type Sql, sql } from '../db/db.ts'
-import { anyOf } from '../db/unplanned.ts'
+import { anyOf, unplanned } from '../db/unplanned.ts'
 import type { EventMetadata } from '../events.ts'
 import {
   announceSuperseded,
-  pending,
+  pendingFrom,
+  pendingTo,
   type SupersedeCause,
   type Superseded,
   supersedeWhere,
@@ -118,14 +119,17 @@ export async function stampRevoked(
 /**
  * The offers that fall with the grants of a query `ended`: pending offers of the same role and scope to the actor, and
  * offers of that role by the actor that none of its other grants authorises. If a consumer's callback authorises
- * offers, the service cannot judge the latter and leaves them.
+ * offers, the service cannot judge the latter and leaves them. `offset 0` keeps the planner from reading all offers first.
  */
 const falling = ({ authorizeOffer }: App): Sql => sql`
   select o.offer_id, 'role_grant_revoked' as reason, e.id as cause_id
-  from ended e join role_grant_offer o on o.to_account_id = e.account_id and o.role = e.role
-    and o.scope_kind is not distinct from e.scope_kind and o.scope_id is not distinct from e.scope_id
-    and (o.to_actor_id is null or o.to_actor_id = e.actor_id)
-  where ${pending}
+  from ended e cross join lateral (
+    select o.offer_id from role_grant_offer o
+    where ${pendingTo(sql`e.account_id`)} and o.role = e.role
+      and o.scope_kind is not distinct from e.scope_kind and o.scope_id is not distinct from e.scope_id
+      and (o.to_actor_id is null or o.to_actor_id = e.actor_id)
+    offset 0
+  ) o
   ${authorizeOffer ? sql.empty : sql`union all ${unauthorised}`}`
 
 /** How many offers would fall if the grant of a query `ended` were ended now. */
@@ -136,7 +140,10 @@ async function supersedeWith(app: App, db: Queryable, grants: readonly ActiveGra
   const list = (key: keyof ActiveGrant) => grants.map((grant) => grant[key])
   const rows = await db.rows<SupersedeCause & { offer_id: string }>(sql`
     with ended as (
-      select * from unnest(${list('id')}::uuid[], ${list('actor_id')}::uuid[], ${list('account_id')}::uuid[],
+      select * from unnest(${unplanned(
+        grants.map(({ id }) => id),
+        'uuid[]',
+      )}, ${list('actor_id')}::uuid[], ${list('account_id')}::uuid[],
         ${list('role')}::text[], ${list('scope_kind')}::text[], ${list('scope_id')}::uuid[])
         as e (id, actor_id, account_id, role, scope_kind, scope_id)
     )
@@ -153,8 +160,11 @@ async function supersedeWith(app: App, db: Queryable, grants: readonly ActiveGra
 /** Offers that no other active grant, global or at the offer's scope, authorises. */
 const unauthorised = sql`
   select o.offer_id, 'grantor_lost_authority', e.id
-  from ended e join role_grant_offer o on o.from_actor_id = e.actor_id and o.role = e.role
-  where ${pending} and not exists (
-    select from role_grant g where g.actor_id = o.from_actor_id and g.role = o.role
-      and g.id <> e.id and ${activeGrant}
-      and (g.scope_id is null or (g.scope_kind = o.scope_kind and g.scope_id = o.scope_id)))`
+  from ended e cross join lateral (
+    select o.offer_id from role_grant_offer o
+    where ${pendingFrom(sql`e.actor_id`)} and o.role = e.role and not exists (
+      select from role_grant g where g.actor_id = o.from_actor_id and g.role = o.role
+        and g.id <> e.id and ${activeGrant}
+        and (g.scope_id is null or (g.scope_kind = o.scope_kind and g.scope_id = o.scope_id)))
+    offset 0
+  ) o`

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { constants, getPriority } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -151,8 +151,10 @@ describe('beside a running server', () => {
   test.for([
     [['backup', 'short'], 'write'],
     [['audit', 'export', '--out', 'short'], 'write'],
+    [['account', 'import', 'refused.jsonl', '--report', 'short'], 'write'],
     [['new', 'short'], "copyfile '.*' -> '.*'"],
   ] as const)('the cause that stopped the writing of a file is reported: %j', async ([words, call]) => {
+    await writeFile(join(cwd, 'refused.jsonl'), '{}\n'.repeat(100))
     // Limits the size of files, so that writes fail as on a full disk.
     const small = `trap '' XFSZ; ulimit -f 1; exec "$@"`
     const child = spawn('/bin/sh', ['-c', small, 'sh', process.execPath, entry, ...words], {

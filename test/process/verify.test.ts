@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -88,4 +88,23 @@ it('says what to do where no temporary directory can be used', async () => {
   const missing = { TMPDIR: join(cwd, 'missing') }
   const { code, stderr } = await runCellkeep(cwd, ['restore', file, '--verify'], missing)
   expect([code, stderr]).toEqual([78, expect.stringContaining('Set TMPDIR to a directory')])
+})
+
+/** Only root may mount, and not in every container. */
+const mounted = `mount -t tmpfs -o size=1m,mode=1777 tmpfs "$TMPDIR"`
+const mayMount =
+  spawnSync('unshare', ['-m', 'sh', '-c', mounted], { env: { ...process.env, ...env } }).status === 0
+
+it.runIf(mayMount)('says that the disk of the temporary directory is full, and which it is', async () => {
+  const child = spawn(
+    'unshare',
+    ['-m', 'sh', '-c', `${mounted} && exec "$@"`, 'sh', process.execPath, entry, 'restore', file, '--verify'],
+    { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'ignore', 'pipe'] },
+  )
+  const ended = once(child, 'close')
+  const said = (await child.stderr.setEncoding('utf8').toArray()).join('')
+  expect(await ended).toEqual([3, null])
+  expect(said).toBe(
+    `The disk of the temporary directory ${temporary} is full. Free space there, or set TMPDIR to a directory on another disk.\n`,
+  )
 })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { activeGrant } from '../../auth/active-grant.ts'
 import { boundedCount, countedMax } from '../../db/bounded-count.ts'
 import { type Sql, sql } from '../../db/sql.ts'
-import { pending } from '../../offers/offers.ts'
+import { pendingTo } from '../../offers/offers.ts'
 
 /** What belongs to an account; each is counted to 1000. */
 export const AccountCounts = z.object({
@@ -28,7 +28,7 @@ export function accountCounts(account_id: Sql): Sql {
         select from role_grant g where g.actor_id = actor.id and ${activeGrant}
       ) g
       where actor.account_id = ${account_id} and (actor.deleted_at is null or actor.deleted_with_account)`,
-    offers: sql`select from role_grant_offer o where to_account_id = ${account_id} and ${pending}`,
+    offers: sql`select from role_grant_offer o where ${pendingTo(account_id)}`,
     // The order makes the planner use the index of owners, even if most cells of the table are theirs.
     cells: sql`
       select from actor cross join unnest(array['private', 'public']) as of (visibility) cross join lateral (

@@ -58,3 +58,29 @@ test('only indexes that are much larger than their content are rebuilt, and left
     expect.objectContaining({ table: 'audit_cell_0', index: 'audit_cell_0_pkey' }),
   ])
 })
+
+test('a session that stands in its way is named once, with what ends it', async () => {
+  await using database = Object.assign(await migratedDatabase(), {
+    [Symbol.asyncDispose]: () => database.drop(),
+  })
+  const env = { CELLKEEP_DATABASE_URL: toUrl({ ...database.connection, schema: undefined }) }
+  const other = await database.open()
+  await other.query(`set application_name = 'a long report'; begin; lock table account`)
+  const said: string[] = []
+  const running = execute(['reindex', '--table', 'account'], {
+    stdin: Readable.from([]),
+    stdout: { write: () => {} },
+    stderr: { write: (text: string) => said.push(text) },
+    env,
+    cwd: '/',
+  })
+  await expect.poll(() => said).not.toEqual([])
+  // Longer than the next look.
+  await other.query('select pg_sleep(1.5); commit')
+  expect(await running).toBe(0)
+  expect(said).toEqual([
+    expect.stringMatching(
+      /^Waiting for the server process (\d+) \(a long report\), whose transaction began \d+ s ago: let that end, or run `select pg_terminate_backend\(\1\)`\.\n$/,
+    ),
+  ])
+})

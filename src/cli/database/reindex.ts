@@ -1,7 +1,8 @@
 import { expectedColumns } from '../../db/migration/expected-columns.ts'
+import { remedyText } from '../../db/migration/patience.ts'
 import { reindex as rebuild } from '../../db/reindex.ts'
 import { command, perhaps, WrongUsage } from '../shell/command.ts'
-import { withProgress } from '../shell/progress.ts'
+import { erase, withProgress } from '../shell/progress.ts'
 import { withDatabase } from '../with-service.ts'
 
 export const reindex = command({
@@ -19,6 +20,8 @@ export const reindex = command({
       const reindexed = await rebuild(connection, {
         table,
         onWait: () => void io.stderr.write('Waiting for another process that is building indexes.\n'),
+        onBlocked: (blocker) =>
+          void io.stderr.write(`${io.stderr.isTTY ? erase : ''}Waiting for ${remedyText(blocker)}.\n`),
         around: (index, work) =>
           withProgress(io, `blocks of ${index}`, work, { everySeconds: 1, fields: { index } }),
       })

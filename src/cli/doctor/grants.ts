@@ -7,7 +7,7 @@ import type { Finding } from './finding.ts'
 /** A role that is not declared opens no method, but cells that are shared with it stay open to its holders. */
 export async function grantFindings(db: Database, { parsed }: Opened): Promise<Finding[]> {
   const declared = [...builtinRoles, ...(parsed.declarations.roles ?? []).map(({ name }) => name)]
-  const next = sql`select g.role from role_grant g where ${unendedGrant}`
+  const next = sql`select g.role from role_grant g where ${unendedGrant} and g.role <> ''`
   // From one role to the next by the index, because there may be millions of grants.
   const held = await db.rows<{ role: string }>(sql`
     with recursive held as (
@@ -19,7 +19,7 @@ export async function grantFindings(db: Database, { parsed }: Opened): Promise<F
       -- As an equality, the planner would look for the role in the whole table, or join every grant with its actor.
       select from role_grant g
         cross join lateral (select from actor where id = g.actor_id and deleted_at is null offset 0) actor
-      where g.role between held.role and held.role and ${activeGrant} order by g.role limit 1
+      where g.role between held.role and held.role and g.role <> '' and ${activeGrant} order by g.role limit 1
     ) one where role <> all(${declared}::text[])`)
   if (held.length === 0) return []
   return [

@@ -42,6 +42,24 @@ it('two different inputs are asked for again', async () => {
 })
 
 it.each([
+  ['two whole lines', 'the first\rthe second\r'],
+  ['a line and the beginning of another', 'the first\nthe second'],
+])('a paste of more than one line is no password: %s', async (_what, paste) => {
+  const { io, type, screen } = terminal()
+  const asked = askPassword(io, 'ada')
+  await type(paste, 'the third\r', paste, 'the third\r')
+  expect(await asked).toBe('the third')
+  expect(screen()).toBe(
+    ['New password for ada', 'Repeat the password']
+      .map(
+        (what) =>
+          `${what}: \nMore than one line was pasted; none was used. Type or paste one line.\n${what}: \n`,
+      )
+      .join(''),
+  )
+})
+
+it.each([
   ['Ctrl-C', '\u0003'],
   ['Ctrl-D', '\u0004'],
 ])('%s ends it, and nothing was changed', async (_key, typed) => {

@@ -47,18 +47,35 @@ export async function readAll({ stdin }: CommandIo, max: number, what: string): 
   return new TextDecoder().decode(all)
 }
 
-/** Reads one line from the terminal. Readline handles editing; its echo is discarded. */
-function askHidden({ stdin, stderr }: CommandIo, prompt: string): Promise<string> {
+/** Asks at the terminal without echo, again while more than one line comes at once: none of them is known to be meant. */
+async function askHidden(io: CommandIo, prompt: string): Promise<string> {
+  for (;;) {
+    const [line = '', ...more] = await linesTyped(io, prompt)
+    if (more.length === 0) return line
+    io.stderr.write('More than one line was pasted; none was used. Type or paste one line.\n')
+  }
+}
+
+/**
+ * Reads one line from the terminal, and what comes with it: a paste reaches readline in one piece. Readline handles
+ * editing; its echo is discarded.
+ */
+function linesTyped({ stdin, stderr }: CommandIo, prompt: string): Promise<string[]> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input: stdin, output: nowhere, terminal: true })
   stderr.write(prompt)
-  return new Promise((resolve, reject) => {
+  return new Promise<string[]>((resolve, reject) => {
     const interrupted = new StartError('interrupted', '\nInterrupted; nothing was changed.', 1)
+    const typed: string[] = []
     lines.once('SIGINT', () => reject(interrupted))
     lines.once('close', () => reject(interrupted))
-    lines.once('line', resolve)
+    lines.on('line', (line) => typed.push(line))
+    // Readline emits all lines of a piece before this runs, and holds what follows the last.
+    lines.once('line', () =>
+      queueMicrotask(() => resolve(lines.line === '' ? typed : [...typed, lines.line])),
+    )
   }).finally(() => {
     lines.close()
     stderr.write('\n')
-  }) as Promise<string>
+  })
 }

@@ -9,6 +9,9 @@ const everyMs = 100
 /** A rate measured earlier would mean nothing. */
 const rateAfterMs = 1000
 
+/** Removes the line of the progress from the terminal, for text in its place. */
+export const erase = '\r\u001b[K'
+
 /**
  * Runs long work and shows its progress on one line of the terminal, which is removed at the end. If standard error is
  * no terminal, a line is written every `everySeconds`, as JSON if there are `fields`; 0, the default, writes none.
@@ -24,7 +27,6 @@ export async function withProgress<T>(
   const begun = performance.now()
   let shownAt = isTTY ? 0 : begun
   let isShown = false
-  const erase = '\r\u001b[K'
   try {
     return await work((done, of, table) => {
       const now = performance.now()

@@ -34,7 +34,7 @@ export async function patiently<T>(runner: Runner, work: (client: pg.Client) => 
         await client.query('rollback').catch(() => undefined)
         if (!isBlocked(error)) throw error
         if (tried >= tries) throw refuse('migration_lock_timeout', lockText(runner, watch?.seen()), error)
-        watch ??= await watchBlockers(runner)
+        watch ??= await watchBlockers(runner, lockMs / 8)
         const [min, max] = pauseMs
         const wait = min + Math.random() * Math.min(max - min, min * 2 ** tried)
         await delay(wait, undefined, { signal: runner.signal })
@@ -53,8 +53,12 @@ const isBlocked = (error: unknown): boolean =>
 export type Blocker = { pid: number | null; gid: string | null; application: string; seconds: number | null }
 type Watch = { seen(): Blocker | undefined; end(): Promise<void> }
 
-/** Polls for the blocking process, because it can no longer be found after the timeout. */
-async function watchBlockers({ client, connect, patience: { lockMs } }: Runner): Promise<Watch> {
+/** Polls for what blocks the runner's client, because it can no longer be found after a timeout. */
+export async function watchBlockers(
+  { client, connect }: Pick<Runner, 'client' | 'connect'>,
+  everyMs: number,
+  onSeen?: (blocker: Blocker) => void,
+): Promise<Watch> {
   const watcher = await connect()
   const ending = new AbortController()
   let last: Blocker | undefined
@@ -63,7 +67,8 @@ async function watchBlockers({ client, connect, patience: { lockMs } }: Runner):
     while (!ending.signal.aborted) {
       const { rows } = await watcher.query<Blocker>(blockersOf, [own[0]?.pid])
       last = rows[0] ?? last
-      await delay(lockMs / 8, undefined, { signal: ending.signal })
+      if (rows[0]) onSeen?.(rows[0])
+      await delay(everyMs, undefined, { signal: ending.signal })
     }
   })().catch(() => undefined)
   return {
@@ -105,13 +110,15 @@ export function blockerText({ pid, gid, application, seconds }: Blocker): string
   return `${who}, ${gid === null ? 'whose transaction began' : 'prepared'} ${Math.round(seconds)} s ago`
 }
 
+/** Who it is, and how to go on. */
+export const remedyText = (blocker: Blocker): string =>
+  `${blockerText(blocker)}: let that end, or run \`${endingOf(blocker)}\``
+
 /** The statement that ends it. */
 export const endingOf = ({ pid, gid }: Blocker): string =>
   gid === null ? `select pg_terminate_backend(${pid})` : `rollback prepared ${pg.escapeLiteral(gid)}`
 
 function lockText({ at, patience: { tries } }: Runner, blocker: Blocker | undefined): string {
-  const who = blocker
-    ? `it was held by ${blockerText(blocker)}: let that end, or run \`${endingOf(blocker)}\``
-    : 'another session held it'
+  const who = blocker ? `it was held by ${remedyText(blocker)}` : 'another session held it'
   return `${at} did not get its lock in ${tries} tries; ${who}. Then run \`cellkeep migrate\` again: the steps before it are done.`
 }
