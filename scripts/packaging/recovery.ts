@@ -88,10 +88,7 @@ export const recovery: Check = async function* () {
 
     await shell(block('recover'), { WHEN: at })
     running = env.RECOVERED
-    await until(
-      'it is promoted',
-      async () => !(await ask<{ is: boolean }>('select pg_is_in_recovery() as is')).is,
-    )
+    assert.deepEqual(await ask('select pg_is_in_recovery() as is'), { is: false }, 'it is not promoted')
     const names = await ask<{ names: string[] }>(
       'select array_agg(username::text order by username) as names from cellkeep.account',
     )

@@ -47,6 +47,7 @@ it.each([
   ['only commas', ',,', 0o600],
   ['a short key', `${key},${'s'.repeat(31)}`, 0o600],
   ['a key twice', `${key},${key}`, 0o600],
+  ['a key on each line', `${key}\n${'l'.repeat(43)}\n`, 0o600],
   ['more than 4 KiB', 'k'.repeat(5000), 0o600],
 ])('a file with %s ends the start and stays as it is', async (_, content, mode) => {
   await keep(content, mode)

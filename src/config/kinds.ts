@@ -142,6 +142,11 @@ export const keyList = () =>
     z
       .array(z.string())
       .min(1, 'must have at least one key: `cellkeep keys generate` makes one')
+      // One key per line would be one long key: it ends all sessions, and no secret can be decrypted.
+      .refine(
+        (keys) => !keys.some((key) => /[\r\n]/.test(key)),
+        'must have commas between its keys, not line breaks',
+      )
       .refine((keys) => new Set(keys).size === keys.length, 'must not have the same key twice')
       .refine(
         (keys) => keys.every((key) => key.length >= 32),

@@ -148,6 +148,10 @@ describe('config file and options', () => {
   it.each([
     [{ cookie_keys: [''] }, /^cookie_keys must have at least one key: `cellkeep keys generate` makes one$/],
     [{ cookie_keys: ['short'] }, /^cookie_keys .*`cellkeep keys generate`/],
+    [
+      { cookie_keys: [`${'k'.repeat(43)}\n${'l'.repeat(43)}`] },
+      /^cookie_keys must have commas between its keys, not line breaks$/,
+    ],
     [{ public_url: 'https://app.example/' }, /^public_url .*without a path or a trailing slash/],
   ])('%j says what to give instead', (options, message) => {
     expect(problemsOf(() => resolveOptions(options, cwd))).toContainEqual(expect.stringMatching(message))

@@ -187,3 +187,8 @@ it('a disk that is full when the constraints are checked is no finding', async (
     await to.drop()
   }
 })
+
+it('a database that is not empty is no finding', async () => {
+  const verified = verifyBackup({ connectionString: test.databaseUrl }, whole, { log: capturedLog().log })
+  await expect(verified).rejects.toMatchObject({ reason: 'database_not_empty', exitCode: 3 })
+})

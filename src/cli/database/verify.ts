@@ -35,6 +35,9 @@ const refusals: Record<string, string> = {
   migration_failed: 'V2',
 }
 
+/** Refusals of the database to restore into. They say nothing about the backup, so their code is not that of findings. */
+const ofTarget = ['database_not_empty', 'database_in_use', 'database_newer_than_backup']
+
 /** Restores a backup into an empty database and checks the result. */
 export async function verifyBackup(
   server: Connection,
@@ -48,6 +51,8 @@ export async function verifyBackup(
     restored = await restoreBackup(connection, file, { onBytes, breaking: (rule) => broken.push(rule) })
   } catch (error) {
     const check = error instanceof StartError && refusals[error.reason]
+    if (error instanceof StartError && ofTarget.includes(error.reason))
+      throw new StartError(error.reason, error.message, 3)
     if (!check || isServerFault(error.cause)) throw error
     const { reason: finding, message: what } = error
     return { rows: 0, created_at: null, findings: [{ check, finding, what, remedy }] }

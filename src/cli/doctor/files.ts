@@ -43,7 +43,7 @@ export async function fileFindings(config: Files): Promise<Finding[]> {
       finding: 'cookie_key_weak',
       what: 'A cookie key has few different characters. Anyone who guesses it can sign cookies.',
       remedy:
-        'On every server, append a key from `cellkeep keys generate`. Then move it to the front and remove the weak key.',
+        'On every server, append a comma and a key from `cellkeep keys generate`. Then move it to the front and remove the weak key.',
     })
   return findings
 }
