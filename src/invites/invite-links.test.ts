@@ -157,8 +157,11 @@ it('older invites become claimable by sending them', async () => {
   const { invite } = await clientOf(plain).invite_create({ email: 'grace@x.io' })
   const body = { username: 'grace', email: 'grace@x.io' }
   expect((await signup(body)).status).toBe(403)
+  await clientOf(test).invite_send({ invite_id: invite.id, reveal: true })
   expect(await clientOf(test).invite_send({ invite_id: invite.id })).toMatchObject({ link: null })
+  expect(await openTickets()).toHaveLength(2)
   expect((await signup({ ...body, invite_token: await mailed() })).status).toBe(200)
+  expect(await openTickets()).toEqual([])
   await expect(clientOf(test).invite_send({ invite_id: invite.id })).rejects.toMatchObject({
     reason: 'invite_not_found',
   })

@@ -8,10 +8,6 @@ import { isOpen } from '../tickets/tickets.ts'
 /** Stored in a flow whose token leads to no invite that it may claim. */
 export const noInvite = '00000000-0000-0000-0000-000000000000'
 
-/** Whether a ticket may claim its invite: a revealed one proves no mailbox. */
-export const ticketCounts = ({ invite_claim }: Config, { delivery }: { delivery: string }): boolean =>
-  invite_claim !== 'verified_email' || delivery === 'mailed'
-
 export type Invited = { id: string; username: string | null; created_by: string | null }
 
 /**

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { send, sessionIn } from '../../test/helpers/account-routes.ts'
 import { tokenOf } from '../../test/helpers/callers.ts'
 import { linkedAccounts } from '../../test/helpers/linked-accounts.ts'
+import { mailIsDown, messagesTo } from '../../test/helpers/mailed.ts'
 import { finish, signIn, start } from '../../test/helpers/oidc.ts'
 import { reasonOf } from '../../test/helpers/outcome.ts'
 import { openSocket } from '../../test/helpers/sockets.ts'
@@ -114,6 +115,10 @@ describe('reauthentication with a provider', () => {
   it.each([
     ['somebody else', () => ({ ...person(), auth_time: Math.floor(Date.now() / 1000) })],
     [
+      'somebody else, who has an account',
+      async () => ({ ...(await passwordless()).who, auth_time: Math.floor(Date.now() / 1000) }),
+    ],
+    [
       'the right person, who signed in there an hour ago',
       (who: object) => ({ ...who, auth_time: Math.floor(Date.now() / 1000) - 3600 }),
     ],
@@ -126,7 +131,7 @@ describe('reauthentication with a provider', () => {
     const { who, cookie, client } = await passwordless()
     const eve = await signIn(test, corp, person())
     const { url, flow } = await start(test, { intent: 'reauthenticate' }, { cookie })
-    const query = corp.authorize(url, then(who) as typeof who)
+    const query = corp.authorize(url, (await then(who)) as typeof who)
     await scenario(
       test,
       async () => {
@@ -156,6 +161,15 @@ describe('account_link_remove', () => {
     expect(reply.json).toMatchObject({ created: true })
   })
 
+  it('is told to the owner, as a new link is', async () => {
+    await using mailing = await testService({ ...options, ...mailIsDown, database_url: test.databaseUrl })
+    const ada = await test.account({ email: 'ada@x.io' })
+    await app.db.run(sql`update account set email_verified = true where id = ${ada.id}::uuid`)
+    await signIn(mailing, corp, person(), { intent: 'link', cookie: ada.cookie })
+    await mailing.client(ada.cookie).account_link_remove({ link_id: await linkId(ada) })
+    expect((await messagesTo(mailing, ada)).map(({ what }) => what)).toEqual(['link_added', 'link_removed'])
+  })
+
   it('does nothing about unknown links and those of others', async () => {
     const [ada, eve] = [await test.account(), await passwordless()]
     for (const link_id of [randomUUID(), eve.link_id])
@@ -175,6 +189,10 @@ describe('account_link_remove', () => {
     expect(await reasonOf(there.account_link_remove({ link_id }))).toBe('last_sign_in_method')
     const gone = await linkId({ id }, 'other')
     expect(await there.account_link_remove({ link_id: gone })).toEqual({ ok: true, removed: true })
+    await link({ cookie }, person(), 'other')
+    await app.db.run(sql`delete from account_link where id = ${link_id}::uuid`)
+    const last = await linkId({ id }, 'other')
+    expect(await there.account_link_remove({ link_id: last })).toEqual({ ok: true, removed: true })
   })
 
   it('needs a fresh session', async () => {

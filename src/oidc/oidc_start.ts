@@ -5,7 +5,7 @@ import { hasReason, refusal } from '../errors.ts'
 import { openFlow } from '../sign-in/flow.ts'
 import { findTicket, TicketToken } from '../tickets/redeem.ts'
 import { checksOf } from './flow-checks.ts'
-import { noInvite, ticketCounts } from './invited.ts'
+import { noInvite } from './invited.ts'
 import { auth, type Context } from './proven.ts'
 
 /** `POST /oidc_start`: begins a flow and tells the page where to send the browser. */
@@ -71,7 +71,7 @@ async function invitedBy(
   try {
     const found = await findTicket(app, token, ['invite'])
     const { invite_id, id: challenge } = found
-    if (ticketCounts(app.config, found) && invite_id !== null) return { invite_id, challenge }
+    if (invite_id !== null) return { invite_id, challenge }
   } catch (error) {
     if (!hasReason(error, 'ticket_not_found')) throw error
   }

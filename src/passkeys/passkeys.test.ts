@@ -91,6 +91,14 @@ describe('a passkey is registered', () => {
     expect((await finish(await begin())).passkey).toMatchObject({ name: 'Passkey' })
   })
 
+  it('for the purpose that was begun last', async () => {
+    const phone = device()
+    await ada.client.account_passkey_register_begin({})
+    expect((await addPasskey(ada, phone, { second_factor: true })).passkey.second_factor).toBe(true)
+    await ada.client.account_passkey_register_begin({ second_factor: true })
+    expect((await addPasskey(ada, device())).passkey.second_factor).toBe(false)
+  })
+
   it('under a name of 1 to 60 characters', async () => {
     const { passkey } = await addPasskey(ada, device())
     const rename = (name: string, { client } = ada) =>
@@ -162,6 +170,8 @@ describe('a registration is refused', () => {
     )
     await ada.client.account_passkey_remove({ passkey_id: passkey.id })
     await addPasskey(ada, device())
+    await run(`update account_passkey set rp_id = 'old.example'`)
+    await addPasskey(ada, device())
   })
 
   it('to a session that is not fresh', async () => {
@@ -209,6 +219,15 @@ describe('POST /passkey_finish', () => {
     await scenario(test, () => signInWith(test, phone), failure('invalid_credentials', null))
     await operations.undeleteAccount({ account_id: ada.id }, by)
     expect((await signInWith(test, phone)).status).toBe(200)
+  })
+
+  it('ends the session of another account that the browser had', async () => {
+    const [bob, phone] = [await test.account(), device()]
+    await addPasskey(ada, phone)
+    const { options, cookie } = await beginPasskey(test, bob.cookie)
+    const body = { response: phone.get(options) }
+    expect((await send(test, 'POST /passkey_finish', { body, cookie })).status).toBe(200)
+    expect((await send(test, 'GET /status', { cookie: bob.cookie })).status).toBe(401)
   })
 
   it('takes each challenge once, in the browser that began, for five minutes', async () => {
@@ -315,6 +334,16 @@ describe('account_passkey_remove', () => {
   let bob: TestAccount
   beforeEach(async () => {
     bob = await test.account()
+  })
+
+  it('ends begun sign-ins, as adding one does', async () => {
+    const flows = () => app.db.rows(sql`select from sign_in_flow where account_id = ${ada.id}::uuid`)
+    await beginPasskey(test, ada.cookie)
+    const { passkey } = await addPasskey(ada, device())
+    expect(await flows()).toEqual([])
+    await beginPasskey(test, ada.cookie)
+    await remove(passkey.id)
+    expect(await flows()).toEqual([])
   })
 
   it('takes the recovery codes along with the last second factor', async () => {

@@ -103,6 +103,16 @@ it('with passkeys off, a key is still asked for, and recovery codes stand in for
   expect((await second(first, { recovery_code: recovery_codes?.[0] })).status).toBe(200)
 })
 
+it('a key of another domain is not offered, and recovery codes stand in for it', async () => {
+  await addPasskey(ada, device(), { second_factor: true })
+  await test.service.app.db.run(sql`update account_passkey set rp_id = 'old.example'`)
+  expect((await login()).json).toEqual({
+    error: 'second_factor_required',
+    methods: ['recovery_code'],
+    expires_in: 300,
+  })
+})
+
 it('an admin who must have a second factor keeps the last one', async () => {
   const admin = await test.account({ roles: ['admin'] })
   const add = () => addPasskey(admin, device(), { second_factor: true })

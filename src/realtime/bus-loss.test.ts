@@ -135,6 +135,23 @@ it('what a node revokes while its connection for signals is lost is closed on th
   expect(wire.losesSignals).toBe(0)
 })
 
+it('what a lost signal closes is sent again, but no notification, which must not arrive twice', async () => {
+  await expect.poll(() => app.bus.isUp).toBe(true)
+  const heard: number[][] = []
+  const deaf = near.service.app.hub.listen(({ notifications, closings }) => {
+    if (closings.length > 0) heard.push([notifications.length, closings.length])
+  })
+  onTestFinished(deaf)
+  wire.losesSignals = 1
+  const [account_id, actor_id] = [randomUUID(), randomUUID()]
+  app.hub.publish({
+    notifications: [{ method: 'role_grant_revoke', account_id, params: {} } as never],
+    closings: [{ kind: 'actor', actor_id }],
+    wroteAudit: false,
+  })
+  await expect.poll(() => heard).toEqual([[0, 1]])
+})
+
 it('what is lost again and again, with ever more to tell, becomes the hint to look at everything', async () => {
   await expect.poll(() => app.bus.isUp).toBe(true)
   const heard: number[] = []

@@ -47,6 +47,7 @@ const daemon = { type: 'daemon_token' as const, id: null, expires_at: null }
 describe('a check', () => {
   it('finds every credential that is gone, and only those, by one query', async () => {
     const [bob, eve, tom] = [await test.account(), await test.account(), await test.account()]
+    const eva = await test.account({ roles: ['admin'] })
     const token = await tokenOf(test, bob)
     const api = { type: 'api_token' as const, id: token.id, expires_at: null }
     const expired = await tokenOf(test, bob)
@@ -64,10 +65,14 @@ describe('a check', () => {
       keeper: add({ account_id: bob.id, credential: daemon }),
       foreign: add({ account_id: bob.id, credential: await sessionOf(ada) }),
       reader: add({ account_id: bob.id, credential: api, kind: 'stream', actor_id: bob.actor_id }),
+      removed: add({
+        ...{ account_id: eva.id, credential: await sessionOf(eva), kind: 'stream', actor_id: eva.actor_id },
+      }),
     }
     const { db, hub } = test.service.app
     await db.run(sql`delete from auth_session where account_id = ${eve.id}::uuid`)
     await db.run(sql`update account set deleted_at = now() where id = ${tom.id}::uuid`)
+    await db.run(sql`update actor set deleted_at = now() where id = ${eva.actor_id}::uuid`)
     await db.run(sql`
       update api_token set created_at = now() - interval '2 s', expires_at = now() - interval '1 s'
       where id = ${expired.id}`)
@@ -83,6 +88,7 @@ describe('a check', () => {
       keeper: ['revoked'],
       foreign: ['revoked'],
       reader: ['role_lost'],
+      removed: ['role_lost'],
     })
   })
 

@@ -82,6 +82,22 @@ describe('adding TOTP', () => {
     expect(await confirm(ada)).toBe('ok')
   })
 
+  it('and goes with the cleanup then, no earlier and with no factor that counts', async () => {
+    const [late, ada] = [await test.account(), await guarded(test)]
+    await late.client.account_totp_enrol()
+    await test.service.app.db.run(sql`update account_totp set created_at = now() - interval '15 minutes'`)
+    const { secret } = await ada.client.account_totp_enrol()
+    await test.service.operations.cleanUp()
+    const left = await test.service.app.db.rows(sql`
+      select account_id, confirmed_at is null as waits from account_totp
+      where account_id = any(${[late.id, ada.id]}::uuid[]) order by created_at`)
+    expect(left).toEqual([
+      { account_id: ada.id, waits: false },
+      { account_id: ada.id, waits: true },
+    ])
+    await ada.client.account_totp_confirm({ code: codeOf(secret) })
+  })
+
   it('by a weak session needs no fresh proof of a factor that is not there, but of one that is', async () => {
     const ada = await guarded(test)
     const weak = await test.sessions.create(ada.id)

@@ -24,6 +24,7 @@ describe('clearing the factors of another account', () => {
     await passkey(ada, 'both', true, true)
     await passkey(ada, 'step', false, true)
     await passkey(ada, 'first', true, false)
+    await ada.client.account_totp_enrol()
     await firstStep(test, ada)
     const target = { target_account_id: ada.id, account_id: root.id, actor_id: root.actor_id }
     const row = (metadata: object) => ({

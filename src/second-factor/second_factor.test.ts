@@ -149,6 +149,23 @@ describe('a recovery code', () => {
   })
 })
 
+it('the owner is told of every change of the factors, and of a recovery code that was used', async () => {
+  await using node = await testService(mailIsDown)
+  const ada = await node.account({ email: 'ada@x.io' })
+  await node.service.app.db.run(sql`update account set email_verified = true`)
+  const { secret } = await ada.client.account_totp_enrol()
+  const { recovery_codes } = await ada.client.account_totp_confirm({ code: codeOf(secret) })
+  await secondStep(node, (await firstStep(node, ada)).cookie, {
+    recovery_code: recovery_codes?.[0] as string,
+  })
+  await ada.client.account_recovery_codes_create()
+  await ada.client.account_totp_remove()
+  expect((await messagesTo(node, ada)).map(({ what }) => what)).toEqual([
+    ...['second_factor_added', 'recovery_code_used'],
+    ...['recovery_codes_replaced', 'second_factor_removed'],
+  ])
+})
+
 describe('a flow', () => {
   it('that is foreign, used, of another kind or over is one answer', async () => {
     const ada = await guarded(test)
@@ -206,6 +223,23 @@ describe('a flow', () => {
     await db.run(sql`update sign_in_flow set attempts = 5 where account_id = ${ada.id}::uuid`)
     expect(answer(await secondStep(test, flow, { totp: codeOf(ada.secret) }))).toEqual(expired)
   })
+})
+
+it('only a completed second step starts the budget of wrong passwords over', async () => {
+  const ada = await guarded(test)
+  const login = (password: string) =>
+    send(test, 'POST /login', { ip: freshIp(), body: { username: ada.username, password } })
+  const wrongOnes = async (count: number) => {
+    for (let n = 0; n < count; n++) expect((await login('wrong')).status).toBe(401)
+  }
+  await wrongOnes(9)
+  const { cookie } = await login(ada.password)
+  const right = await send(test, 'POST /second_factor', {
+    ...{ cookie, ip: freshIp(), body: { totp: codeOf(ada.secret) } },
+  })
+  expect(right.status).toBe(200)
+  await wrongOnes(10)
+  expect((await login('wrong')).status).toBe(429)
 })
 
 describe('wrong second factors', () => {

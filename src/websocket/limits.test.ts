@@ -136,6 +136,16 @@ describe('sockets of one account', () => {
   })
 })
 
+it('the only socket that an account may have hears of the end of its session', async () => {
+  await using single = await testService({ database_url: test.databaseUrl, ws_per_account: 1 })
+  const { cookie, client } = await single.account({ username: 'single' })
+  const first = await openSocket(single.url, { cookie })
+  const second = await openSocket(single.url, { cookie })
+  expect((await first.closed).code).toBe(4004)
+  await client.account_session_revoke_all()
+  expect((await second.closed).code).toBe(4001)
+})
+
 describe('silence', () => {
   it('for two ping intervals closes with 4003; a pong, or any message, breaks it', async () => {
     const [silent, alive] = [await open(), await open()]

@@ -24,6 +24,8 @@ const { cell: child } = await owner.client.cell_create({ data: { label: 'child' 
 await owner.client.cell_field_set({ source_id: parent.id, name: 'of', target_id: child.id })
 await owner.client.cell_update({ cell_id: parent.id, data: { label: 'changed' } })
 await test.cellGrant(child.id, 'viewer', { actor_id: reader.actor_id })
+await owner.client.cell_item_insert({ parent_id: parent.id, position: 'a', child_id: child.id })
+await owner.client.account_token_create({ scope: { kind: 'read_only' }, lifetime: { kind: 'eternal' } })
 await db.run(sql`select audit_number()`)
 const whole = join(dir, 'whole')
 await writeBackup({ connectionString: test.databaseUrl, schema: 'cellkeep' }, { to: whole, version: '1.2.3' })
@@ -135,6 +137,46 @@ it.each<[string, (all: string[]) => string[], string[]]>([
       'V5 no_keeper',
       'V7 grant_order_wrong',
       'V10 password_hash_unreadable',
+    ],
+  ],
+  [
+    'rows that the schema allows, but no rule',
+    (all) =>
+      [
+        rowOf('account', (row) => ({
+          ...row,
+          deleted_at: '2020-01-01T00:00:00Z',
+          email: 'a@b.io',
+          email_key: 'c@d.io',
+        })),
+        ...['api_token', 'account_ticket'].map((table) =>
+          rows(table, (row) => ({ ...row, token_hash: 'x' })),
+        ),
+        more('account_recovery_code', { account_id: owner.id, code_hash: 'x' }),
+        ...['auth_session', 'api_token'].map((table) =>
+          rows(table, (row) => ({ ...row, account_id: first('account').id })),
+        ),
+        rows('cell', (row) => ({ ...row, data: { summary: 'x'.repeat(100_000) } })),
+        rows('cell_item', (row) => ({ ...row, child_id: owner.id })),
+        rowOf('audit_log', (row) => ({
+          ...row,
+          target_actor_id: owner.actor_id,
+          target_account_id: reader.id,
+        })),
+        rows('role_grant', (row) => ({ ...row, role: row.source_offer_id ? 'somebody' : row.role })),
+      ].reduce((changed, plant) => plant(changed), all),
+    [
+      'V4 email_key_wrong',
+      'V6 grant_source_differs',
+      'V6 offer_result_differs',
+      'V7 cell_text_limits',
+      'V7 dangling_item',
+      'V8 audit_pair_mixed',
+      'V9 session_of_deleted',
+      'V9 token_of_deleted',
+      'V9 token_hash_form',
+      'V9 ticket_hash_form',
+      'V9 code_hash_form',
     ],
   ],
 ])('finds %s, although counts and checksums fit', async (what, plant, names) => {
