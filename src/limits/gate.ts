@@ -4,8 +4,9 @@ import { currentWork } from '../observe/work.ts'
 
 /**
  * Divides the pooled connections among callers, so that no caller (an account, or an address without one) takes
- * them from the others. `perCaller`: the most connections that one caller uses at once; null: no max. `reads`:
- * the most that all callers use for reads, whose answers may be large and must fit into memory together.
+ * them from the others. `perCaller`: the most connections that one caller uses at once, besides one for a route;
+ * null: no max. `reads`: the most that all callers use for reads, whose answers may be large and must fit into memory
+ * together.
  */
 type GateOptions = { perCaller: number | null; reads: number }
 
