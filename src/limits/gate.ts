@@ -48,7 +48,7 @@ export class Gate {
    */
   async run<T>(caller: string, work: () => Promise<T>): Promise<T> {
     if (this.#admitted.getStore()?.isRunning) return await work()
-    const kind = currentWork()?.isRoute ? 'route' : 'transaction'
+    const kind = kindOf('transaction')
     const waited = this.#enter(caller, kind)
     if (waited) await waited
     const own = { isRunning: true }
@@ -63,12 +63,13 @@ export class Gate {
   /** The same for a single reading statement, in which no other work can be nested. */
   async read<T>(caller: string, work: () => Promise<T>): Promise<T> {
     if (this.#admitted.getStore()?.isRunning) return await work()
-    const waited = this.#enter(caller, 'read')
+    const kind = kindOf('read')
+    const waited = this.#enter(caller, kind)
     if (waited) await waited
     try {
       return await work()
     } finally {
-      this.#leave(caller, 'read')
+      this.#leave(caller, kind)
     }
   }
 
@@ -166,6 +167,8 @@ export class Gate {
     if (running === 0 && waiting.length === 0) this.#callers.delete(key)
   }
 }
+
+const kindOf = (ofMethod: Kind): Kind => (currentWork()?.isRoute ? 'route' : ofMethod)
 
 const isFirstRoute = ({ routes }: Caller, kind: Kind): boolean => kind === 'route' && routes === 0
 
