@@ -36,8 +36,9 @@ export async function authorise(
   app: App,
   { carriers, ip, trace }: RequestInfo,
   readActing: () => string | undefined,
+  atOnce = false,
 ): Promise<Authority> {
-  const caller = await app.callers.read({ carriers, withActors: true, ip })
+  const caller = await app.callers.read({ carriers, withActors: true, ip, atOnce })
   if (caller) trace.account_id = caller.account.id
   guardCredential(auth, caller, target)
   const actor = resolveActor(auth, caller, readActing())
@@ -55,7 +56,7 @@ export async function authorise(
 
 /** Reads the authority again. Refuses if the request now authenticates with a different credential. */
 export async function authoriseAgain(app: App, info: RequestInfo, held: Authority): Promise<Authority> {
-  const now = await authorise(app, info, () => held.actor_id)
+  const now = await authorise(app, info, () => held.actor_id, true)
   if (!isSameCredential(now, held)) throw refusal('authentication_required')
   return now
 }

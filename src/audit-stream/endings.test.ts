@@ -178,6 +178,20 @@ describe('a stream ends with its authority, behind the row that took it, and no 
     for (const other of others) await isOpen(other)
   })
 
+  it('the admin role of an actor with many others, whose own calls hold all its places', async () => {
+    const { account, streams } = await world()
+    const { db, gate } = test.service.app
+    await db.run(sql`
+      insert into role_grant (actor_id, role, scope_kind, scope_id)
+      select ${account.actor_id}::uuid, 'member', 'team', gen_random_uuid() from generate_series(1, 100)`)
+    const held = Promise.withResolvers<void>()
+    onTestFinished(() => held.resolve())
+    for (let n = 0; n < 8; n++) void gate.run(account.id, () => held.promise)
+    await revokeAdmin(account)
+    expect(await endOf(streams.first)).toMatchObject({ reason: 'role_lost' })
+    // The regular check, which would end it too, comes later.
+  }, 10_000)
+
   it('what ends nothing closes nothing: a foreign session, a role that is not admin', async () => {
     const { account, streams } = await world()
     const session_id = await firstSession(watcher)

@@ -56,14 +56,18 @@ export type Caller = {
   must_enrol: boolean
 }
 
+type Asked = { carriers: Carriers; withActors: boolean; ip: string; atOnce?: boolean }
+type How = Pick<Asked, 'withActors' | 'atOnce'>
+
 export type CallerReader = {
   /**
    * Credential → account, plus its actors and their active grants if `withActors`, in one statement shared by all
    * requests of this event loop turn, and in one more if the grants are many. Null: no valid credential. Never cached.
    * A valid daemon token takes precedence over a valid session, and a valid session over a bearer token; a bearer token
-   * that is not needed is not looked up.
+   * that is not needed is not looked up. `atOnce`: many grants are read out of turn, because a right that may have ended
+   * must not last as long as calls of the account hold its places.
    */
-  read(asked: { carriers: Carriers; withActors: boolean; ip: string }): Promise<Caller | null>
+  read(asked: Asked): Promise<Caller | null>
 }
 
 type CallerReaderDeps = {
@@ -154,10 +158,11 @@ export function createCallerReader(
     const watched = { line: db.line, watched: { site: 'caller', observer } }
     const withoutCandidates = batched(load(sql.empty), watched)
     const withCandidates = batched(load(smallCandidates), watched)
-    return async (key: string, withActors: boolean): Promise<Row | undefined> => {
+    return async (key: string, { withActors, atOnce }: How): Promise<Row | undefined> => {
       const row = await (withActors ? withCandidates : withoutCandidates)(key)
       if (!row?.candidates?.some(isLarge)) return row
-      return await inTurn(row.id, () => db.readOnly.first<Row>(query([key], sql`${policy}${candidates}`)))
+      const readAlone = () => db.readOnly.first<Row>(query([key], sql`${policy}${candidates}`))
+      return await (atOnce ? readAlone() : inTurn(row.id, readAlone))
     }
   }
   const policy = strongRoles.length > 0 ? mustEnrol(strongRoles) : sql.empty
@@ -166,17 +171,17 @@ export function createCallerReader(
   const byDaemon = reader(keeper, sql.empty)
 
   return {
-    read: async ({ carriers: { cookie, bearer, daemon: presented }, withActors, ip }) => {
+    read: async ({ carriers: { cookie, bearer, daemon: presented }, ip, ...how }) => {
       if (presented !== undefined && (await daemon?.holds(presented))) {
-        const row = await byDaemon('keeper', withActors)
+        const row = await byDaemon('keeper', how)
         if (row) return toCaller(row, 'daemon_token', { kind: 'full' })
       }
       if (cookie.state === 'good') {
-        const row = await bySession(cookie.sessionId, withActors)
+        const row = await bySession(cookie.sessionId, how)
         if (row) return toCaller(row, 'session', { kind: 'full' })
       }
       if (bearer === undefined) return null
-      const row = await byToken(sha256Hex(bearer), withActors)
+      const row = await byToken(sha256Hex(bearer), how)
       const scope = row && readScope(row.scope)
       if (!row || !scope) return null
       onTokenUse(row.id_of_credential, ip)

@@ -62,7 +62,7 @@ export const database = {
   max_caller_connections: setting(orOff(whole(1, 200)), {
     default: ({ database_pool_max }) => Math.max(2, Math.floor(database_pool_max * 0.8)),
     shown: 'four fifths of the pool, at least 2',
-    doc: 'Max pooled connections that one account, or one IP without a credential, uses at once; its other calls wait.',
+    doc: 'Max pooled connections that one account, or one IP without a credential, uses at once; its other calls wait. One REST route at a time, such as a sign-in, may use one more.',
   }),
   statement_timeout_ms: setting(whole(100, 30_000), {
     default: 10_000,

@@ -213,8 +213,7 @@ export class Connection implements Holder {
     this.unsent -= bytes
     unsent.bytes -= bytes
     this.#all.running -= 1
-    // Nobody would read the answers of a closed connection, so its waiting requests are not started.
-    if (this.#waiting.length > 0 && !this.#socket.destroyed) this.#next ??= setImmediate(() => this.#goOn())
+    if (this.#waiting.length > 0) this.#next ??= setImmediate(() => this.#goOn())
     // Node would keep the idle connection open until its keep-alive timeout, and `server.close()` waits for that.
     else if (this.isIdle && this.#all.isLeaving()) this.#socket.destroySoon()
   }
@@ -268,6 +267,8 @@ export class Connection implements Holder {
   /** In a turn of its own: answers that need no database would all be given in one. */
   #goOn(): void {
     this.#next = undefined
+    // Nobody would read the answers of a closed connection, so its waiting requests are not started.
+    if (this.#socket.destroyed) return
     while (this.#waiting.length > 0 && this.#hasRoom()) {
       const [request, response] = this.#waiting.shift() as [IncomingMessage, ServerResponse]
       this.#all.waiting -= 1

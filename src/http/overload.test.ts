@@ -167,6 +167,22 @@ describe('requests of one connection', () => {
     expect(Math.max(...turns.values())).toBeLessThanOrEqual(24)
   })
 
+  it('are not begun once an answer before them finds it closed', async () => {
+    const socket = await open(test.url)
+    socket.write(get('held').repeat(24))
+    await expect.poll(() => held.length).toBe(12)
+    const answered = async (some: (() => void)[]): Promise<void> => {
+      for (const release of some) release()
+      for (let n = 0; n < 100; n++) await new Promise((resolve) => process.nextTick(resolve))
+    }
+    // All in one turn: the followers of the first would have theirs in the next one.
+    await answered(held.splice(0, 1))
+    socket.resetAndDestroy()
+    await answered(held.splice(0))
+    expect((await send(test.url, { path: '/health' })).status).toBe(200)
+    expect([hits, held.length]).toEqual([12, 0])
+  })
+
   it('are not begun while it leaves more than a mebibyte unread', async () => {
     const socket = await unreading(big(8), impatient)
     await expect.poll(() => hits).toBe(1)

@@ -247,7 +247,7 @@ describe('one caller', () => {
     for (const { status } of await Promise.all(calls)) expect(status).toBeLessThan(500)
   })
 
-  it('signs in, changes its password and signs out while its own methods hold and await all its connections', async () => {
+  it('signs in, is told its many roles, changes its password and signs out while its own methods hold and await all its connections', async () => {
     const [ada] = await service()
     const { cell } = await ada.client.cell_create({ data: {} })
     const release = await hold('cell', cell.id)
@@ -255,9 +255,14 @@ describe('one caller', () => {
       reasonOf(ada.client.cell_update({ cell_id: cell.id, data: { n } })),
     )
     await expect.poll(blocked).toBe(8)
+    await test.service.app.db.run(sql`
+      insert into role_grant (actor_id, role, scope_kind, scope_id)
+      select ${ada.actor_id}::uuid, 'member', 'team', gen_random_uuid() from generate_series(1, 100)`)
     const { username, password } = ada
     const signedIn = await send(test, 'POST /login', { body: { username, password } })
     const { cookie } = signedIn
+    const told = await send(test, 'GET /status', { cookie })
+    expect(told).toMatchObject({ status: 200, json: { role_grants: { length: 100 } } })
     const changed = await send(test, 'POST /password', {
       cookie,
       body: { current_password: password, new_password: `${password}, another` },

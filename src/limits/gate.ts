@@ -4,8 +4,9 @@ import { currentWork } from '../observe/work.ts'
 
 /**
  * Divides the pooled connections among callers, so that no caller (an account, or an address without one) takes
- * them from the others. `perCaller`: the most connections that one caller uses at once; null: no max. `reads`:
- * the most that all callers use for reads, whose answers may be large and must fit into memory together.
+ * them from the others. `perCaller`: the most connections that one caller uses at once, besides one for a route;
+ * null: no max. `reads`: the most that all callers use for reads, whose answers may be large and must fit into memory
+ * together.
  */
 type GateOptions = { perCaller: number | null; reads: number }
 
@@ -47,7 +48,7 @@ export class Gate {
    */
   async run<T>(caller: string, work: () => Promise<T>): Promise<T> {
     if (this.#admitted.getStore()?.isRunning) return await work()
-    const kind = currentWork()?.isRoute ? 'route' : 'transaction'
+    const kind = kindOf('transaction')
     const waited = this.#enter(caller, kind)
     if (waited) await waited
     const own = { isRunning: true }
@@ -62,12 +63,13 @@ export class Gate {
   /** The same for a single reading statement, in which no other work can be nested. */
   async read<T>(caller: string, work: () => Promise<T>): Promise<T> {
     if (this.#admitted.getStore()?.isRunning) return await work()
-    const waited = this.#enter(caller, 'read')
+    const kind = kindOf('read')
+    const waited = this.#enter(caller, kind)
     if (waited) await waited
     try {
       return await work()
     } finally {
-      this.#leave(caller, 'read')
+      this.#leave(caller, kind)
     }
   }
 
@@ -165,6 +167,8 @@ export class Gate {
     if (running === 0 && waiting.length === 0) this.#callers.delete(key)
   }
 }
+
+const kindOf = (ofMethod: Kind): Kind => (currentWork()?.isRoute ? 'route' : ofMethod)
 
 const isFirstRoute = ({ routes }: Caller, kind: Kind): boolean => kind === 'route' && routes === 0
 
