@@ -109,7 +109,8 @@ export function Picker({
           }
           if (event.key === 'ArrowDown') setAt((at + 1) % found.length)
           else if (event.key === 'ArrowUp') setAt((at - 1 + found.length) % found.length)
-          else if (event.key === 'Enter') choose(found[at])
+          // What an earlier text has found is not meant.
+          else if (event.key === 'Enter') choose(isOfText ? found[at] : undefined)
           else if (event.key === 'Escape') seek(false)
           else return
           event.preventDefault()

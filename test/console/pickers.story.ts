@@ -69,6 +69,29 @@ it('a picker says that the search has failed, and searches again', async () => {
   await isSomewhere(page)
 })
 
+it('Enter chooses nothing that an earlier text has found', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['admin'] })
+  await test.account({ username: 'linda' })
+  const linus = await test.account({ username: 'linus' })
+  const page = await person(test, ada.cookie)
+  await page.goto('/admin/cells')
+  const owner = page.getByRole('combobox', { name: 'Owner' })
+  await owner.pressSequentially('lin')
+  await page.getByRole('option', { name: 'linda' }).waitFor()
+  const held = Promise.withResolvers<void>()
+  await page.route('**/api/rpc', async (route) => {
+    await held.promise
+    await route.continue()
+  })
+  await owner.pressSequentially('us')
+  await page.keyboard.press('Enter')
+  held.resolve()
+  await page.getByRole('option', { name: 'linda' }).waitFor({ state: 'detached' })
+  expect(await owner.inputValue()).toBe('linus')
+  await page.keyboard.press('Enter')
+  await expect.poll(() => new URL(page.url()).searchParams.get('owner')).toBe(linus.actor_id)
+})
+
 it('who may search for nobody is told so', async () => {
   const ada = await test.account({ username: 'ada' })
   const { cell } = await ada.client.cell_create({ data: { label: 'Plan' } })
