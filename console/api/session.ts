@@ -150,18 +150,21 @@ function openChannel(): BroadcastChannel | null {
  * For browsers whose tabs cannot tell each other, for what other windows did while this one slept, and for roles that
  * were assigned meanwhile, which nothing announces.
  */
-addEventListener('focus', async () => {
+addEventListener('focus', lookAgain)
+
+async function lookAgain(): Promise<void> {
   const before = session.peek()
   if (!before) return
   const own = signedIn.peek()
   const { status, reply } = await statusAs(own?.actor?.id ?? '')
-  if (before !== session.peek()) return
+  // What was loaded meanwhile may have been read earlier.
+  if (before !== session.peek()) return lookAgain()
   if (status === 401) sessionEnded()
   if (status !== 200) return
   const { account, role_grants } = reply as Status
   if (account.id !== own?.account.id) void loadSession(undefined, false)
   else if (!isSame(role_grants, own.role_grants)) void loadSession()
-})
+}
 
 /** The session was ended from elsewhere: the page says so in place. */
 export function sessionEnded(): void {

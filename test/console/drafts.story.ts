@@ -217,6 +217,32 @@ it('what is typed outlives what takes its form away: a lost role, a deleted pers
   expect(await note.inputValue()).toBe('unsaved words')
 })
 
+it('a role assigned while the session was being read anew is noticed', async () => {
+  const ada = await test.account({ username: 'ada', roles: ['editor'] })
+  const { client } = await test.account({ username: 'hopper', roles: ['admin'] })
+  const page = await open(ada, '/admin/invites')
+  await page.getByRole('heading', { name: 'Admins only' }).waitFor()
+  const read: (() => void)[] = []
+  await page.route('**/status*', async (route) => {
+    const response = await route.fetch()
+    if (read.length < 2) await new Promise<void>((resolve) => read.push(resolve))
+    await route.fulfill({ response })
+  })
+  const other = await page.context().newPage()
+  await other.goto('/admin/sign-in')
+  await other.evaluate(() => new BroadcastChannel('cellkeep').postMessage('signed_in'))
+  await expect.poll(() => read.length).toBe(1)
+  await client.role_grant_assign({ to_account_id: ada.id, role: 'admin' })
+  await page.evaluate(() => dispatchEvent(new Event('focus')))
+  await expect.poll(() => read.length).toBe(2)
+  const loaded = page.waitForResponse('**/rpc')
+  read[0]?.()
+  await (await loaded).finished()
+  await page.evaluate(() => new Promise((resolve) => setTimeout(resolve)))
+  read[1]?.()
+  await page.getByRole('heading', { name: 'Invites' }).waitFor()
+})
+
 it('so does what is typed in a dialog of a menu: a name of a deleted person, of a cell that is out of sight', async () => {
   const ada = await test.account({ username: 'ada', roles: ['admin'] })
   const { client } = await test.account({ username: 'hopper', roles: ['admin'] })
