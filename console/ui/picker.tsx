@@ -45,7 +45,6 @@ export function Picker({
     // Starts again once the chosen one was used.
     if (!value && chosen.current) setText('')
     chosen.current = value
-    if (value) setSearch(null)
   }, [value])
   useEffect(() => {
     const sought = text.trim()

@@ -13,8 +13,8 @@ type ReindexOptions = {
   /** Only the indexes of this table. */
   table?: string | undefined
   onWait: () => void
-  /** Called once for each other transaction that stands in the way. */
-  onBlocked: (blocker: Blocker) => void
+  /** Called once for each other transaction that stands in the way; a connection of its own looks for them. */
+  onBlocked?: (blocker: Blocker) => void
   /** Runs the work on one index, and may show its progress. */
   around: (index: string, work: (onProgress?: OnProgress) => Promise<void>) => Promise<void>
 }
@@ -53,12 +53,12 @@ export async function reindex(
     const told = new Set<unknown>()
     const tell = (blocker: Blocker): void => {
       const who = blocker.pid ?? blocker.gid
-      if (!told.has(who)) onBlocked(blocker)
+      if (!told.has(who)) onBlocked?.(blocker)
       told.add(who)
     }
     const watched = async (): Promise<void> => {
-      const watch = await watchBlockers(building, lookEveryMs, tell)
-      await work().finally(watch.end)
+      const watch = onBlocked && (await watchBlockers(building, lookEveryMs, tell))
+      await work().finally(watch?.end)
     }
     await underLock(client, longLock, watched, { onWait })
     return done

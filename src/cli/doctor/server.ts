@@ -207,11 +207,7 @@ async function bloat({ bloated }: Server, opened: Opened): Promise<Finding[]> {
         run: async () => {
           await vacuum.run()
           if (names.length > 0)
-            await reindex(connection, {
-              onWait: () => {},
-              onBlocked: () => {},
-              around: (_index, work) => work(),
-            })
+            await reindex(connection, { onWait: () => {}, around: (_index, work) => work() })
         },
       },
     },
